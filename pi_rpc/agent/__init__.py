@@ -1,0 +1,1 @@
+"""One act: ask a model once, or run one batch of calls."""

@@ -1,0 +1,268 @@
+"""What a session tells its listeners, and what is said about what was odd.
+
+An event is plain data about something that has happened; entries are on the disk before the event
+that bears them exists. The hub numbers events, a front end gives them the words of its protocol.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from pi_rpc.core.messages import Block, JsonObject
+
+Severity = Literal["info", "warning", "error"]
+Outcome = Literal["done", "aborted", "failed", "truncated"]
+"""How a run ended: an answer, a stop, a failure, or an answer cut at the output limit."""
+AttemptNext = Literal["retry", "recover", "queued", "none"]
+DeltaKind = Literal["text", "thinking", "toolArguments"]
+SwapReason = Literal["new", "switch", "fork", "clone", "import", "reload", "relocate"]
+VerdictStatus = Literal["restored", "not_restored", "unknown"]
+
+
+class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Something odd that stopped nothing."""
+
+    severity: Severity
+    reason: str
+    """A stable slug."""
+    text: str
+    """For people."""
+    line: int | None = None
+    """Line of the file, counted from 1 with the header."""
+    offset: int | None = None
+    """Where the line begins, in bytes."""
+    path: str | None = None
+    entry_id: str | None = None
+
+
+class ScopeVerdict(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """How one part of the environment stands against what the leaf expects."""
+
+    status: VerdictStatus
+    reason: str
+    """A stable slug: nothing_ran, no_versions, not_watched, mixed_routes."""
+    expected: str | None = None
+    actual: str | None = None
+
+
+class Environment(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Whether the world went along when the leaf moved."""
+
+    status: VerdictStatus
+    """The worst of the scopes; not_restored is worse than unknown, unknown than restored."""
+    scopes: dict[str, ScopeVerdict]
+    abandoned_effects: list[JsonObject] = []
+    """Calls on the route left behind that may have marked the world, newest first."""
+
+
+class RunStarted(msgspec.Struct, frozen=True):
+    """A run was accepted and owns the session."""
+
+    run_id: str
+
+
+class AttemptEnded(msgspec.Struct, frozen=True):
+    """One bracket inside a run is over; `next` says what follows."""
+
+    run_id: str
+    next: AttemptNext
+
+
+class RunSettled(msgspec.Struct, frozen=True):
+    """A run is over and everything of it is stored; told exactly once for each."""
+
+    run_id: str
+    outcome: Outcome
+    error: JsonObject | None = None
+
+
+class TurnStarted(msgspec.Struct, frozen=True):
+    """A reply is about to be asked for; turns of a run count from 1."""
+
+    run_id: str
+    turn: int
+
+
+class TurnEnded(msgspec.Struct, frozen=True):
+    """A reply and the results of its calls are stored."""
+
+    run_id: str
+    turn: int
+    message_entry_id: str
+    tool_result_entry_ids: list[str]
+
+
+class MessageStarted(msgspec.Struct, frozen=True):
+    """A message of this role begins; only an assistant's is followed by deltas."""
+
+    role: str
+
+
+class MessageDelta(msgspec.Struct, frozen=True, gc=False):
+    """More of the message that streams; the ended message is authoritative."""
+
+    block: int
+    kind: DeltaKind
+    text: str
+    call_id: str | None = None
+    """With the first delta of a call, and only there."""
+    name: str | None = None
+
+
+class MessageEnded(msgspec.Struct, frozen=True):
+    """A message as it is stored."""
+
+    entry_id: str
+    message: JsonObject
+
+
+class ToolStarted(msgspec.Struct, frozen=True):
+    """A call begins, with the arguments the model gave."""
+
+    call_id: str
+    name: str
+    arguments: JsonObject
+
+
+class ToolProgressed(msgspec.Struct, frozen=True):
+    """What a running call has to show so far; replaces what it showed before."""
+
+    call_id: str
+    content: list[Block]
+    details: JsonObject | None = None
+
+
+class ToolEnded(msgspec.Struct, frozen=True):
+    """A call is over; its result entry follows when the whole batch is."""
+
+    call_id: str
+    name: str
+    arguments: JsonObject
+    effective_arguments: JsonObject
+    content: list[Block]
+    is_error: bool
+    effect: str
+    duration_ms: float | None = None
+    details: JsonObject | None = None
+
+
+class EntryAppended(msgspec.Struct, frozen=True):
+    """An entry is on the disk."""
+
+    id: str
+    type: str
+    parent_id: str | None
+    leaf_id: str | None
+    """Where the leaf stands now; a cursor moves it without becoming it."""
+
+
+class LeafMoved(msgspec.Struct, frozen=True):
+    """The leaf went elsewhere in the tree."""
+
+    source: str | None
+    target: str | None
+    op: str
+    visible_leaf_id: str | None
+    environment: Environment
+
+
+class QueueChanged(msgspec.Struct, frozen=True):
+    """The words that wait, whole."""
+
+    steering: list[JsonObject]
+    follow_up: list[JsonObject]
+
+
+class ModelChanged(msgspec.Struct, frozen=True):
+    """Another model answers from the next request on."""
+
+    provider: str
+    model_id: str
+
+
+class ThinkingChanged(msgspec.Struct, frozen=True):
+    """Another thinking level holds from the next request on."""
+
+    thinking_level: str
+
+
+class SessionRenamed(msgspec.Struct, frozen=True):
+    """The session's name, None when it has none."""
+
+    name: str | None
+
+
+class LabelChanged(msgspec.Struct, frozen=True):
+    """The label of an entry, None when it was cleared."""
+
+    target_id: str
+    label: str | None
+
+
+class SessionOpened(msgspec.Struct, frozen=True):
+    """A runtime is live; the first event of each, told exactly once."""
+
+    reason: str
+    """new, open, or the reason of the swap that made it."""
+    leaf_id: str | None
+    parent_session: str | None = None
+    """The file it was copied from, as its header has it."""
+    parent: str | None = None
+    """The id of the session it was copied from."""
+
+
+class SessionClosed(msgspec.Struct, frozen=True):
+    """A runtime is over; the last event of each that was not replaced."""
+
+    reason: str
+
+
+class RuntimeReplaced(msgspec.Struct, frozen=True):
+    """Another runtime takes over; the last event of the old one."""
+
+    old_runtime_id: str
+    old_session_id: str
+    new_runtime_id: str
+    new_session_id: str
+    reason: SwapReason
+
+
+class ForeignAppended(msgspec.Struct, frozen=True):
+    """Another program wrote into the file; its entries are in the tree now."""
+
+    entry_ids: list[str]
+    """At most the first thousand."""
+    count: int
+
+
+class DiagnosticTold(msgspec.Struct, frozen=True):
+    """Something odd was met while the session lives."""
+
+    diagnostic: Diagnostic
+
+
+Event = (
+    RunStarted
+    | AttemptEnded
+    | RunSettled
+    | TurnStarted
+    | TurnEnded
+    | MessageStarted
+    | MessageDelta
+    | MessageEnded
+    | ToolStarted
+    | ToolProgressed
+    | ToolEnded
+    | EntryAppended
+    | LeafMoved
+    | QueueChanged
+    | ModelChanged
+    | ThinkingChanged
+    | SessionRenamed
+    | LabelChanged
+    | SessionOpened
+    | SessionClosed
+    | RuntimeReplaced
+    | ForeignAppended
+    | DiagnosticTold
+)

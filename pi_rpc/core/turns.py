@@ -1,0 +1,249 @@
+"""A run as a state machine: happenings in, commands out.
+
+The session feeds what happened and obeys what comes back, in order. The last command of an answer
+says what is fed next: Replied after Ask, Ran after Call, Drained after Drain, nothing after Settle.
+
+    Began ─ record ─ drain ─▶ ask ─▶ Replied ─ record ─▶ call ─▶ Ran ─ record ─▶ drain ─▶ ask …
+                                        └─ no calls ─▶ drain steering, then followUp ─▶ settle
+
+Promises
+- Each call of a recorded reply that neither failed nor was aborted is answered by exactly one
+  recorded result, before anything else is asked; calls of other replies are never run.
+- Every run settles, exactly once.
+- A stop delivers nothing from the queues: what waits there waits on.
+"""
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Literal
+
+import msgspec
+
+from pi_rpc.core.events import Outcome
+from pi_rpc.core.messages import (
+    JsonObject,
+    ToolCall,
+    ToolOutcome,
+    tool_calls_of,
+    tool_result_message,
+)
+
+QueueName = Literal["steering", "followUp"]
+"""The queues a run drains: before its next request, or when it would otherwise end."""
+
+
+class Began(msgspec.Struct, frozen=True):
+    """The run was admitted; `messages` start it."""
+
+    messages: Sequence[JsonObject]
+
+
+class Replied(msgspec.Struct, frozen=True):
+    """The model's reply, whole or cut, as it is to be stored."""
+
+    message: JsonObject
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What came of each call, in the order of the calls."""
+
+    outcomes: Sequence[ToolOutcome]
+    at_ms: int
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """What a queue held and no longer holds: messages for the next request."""
+
+    messages: Sequence[JsonObject] = ()
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """Somebody wants the run to end; may come at any time, more than once."""
+
+
+Happening = Began | Replied | Ran | Drained | Stopped
+
+
+class StartTurn(msgspec.Struct, frozen=True):
+    """Tell that a turn begins; turns of a run are counted from 1."""
+
+    number: int
+
+
+class EndTurn(msgspec.Struct, frozen=True):
+    """Tell that a turn is over: its reply and all its results are recorded."""
+
+    number: int
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Store these messages, in order."""
+
+    messages: Sequence[JsonObject]
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Ask the model with the context as it is now; feed Replied."""
+
+    stopped: bool = False
+    """The run is stopped: nobody is asked, and the reply is an empty aborted one."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Run these calls; feed Ran. Those with an `arguments_error` are answered by it, never run."""
+
+    calls: Sequence[ToolCall]
+
+
+class Drain(msgspec.Struct, frozen=True):
+    """Take from this queue what may go with the next request; feed Drained."""
+
+    queue: QueueName
+
+
+class Settle(msgspec.Struct, frozen=True):
+    """The run is over."""
+
+    outcome: Outcome
+
+
+Command = StartTurn | EndTurn | Record | Ask | Call | Drain | Settle
+
+CUT_ARGUMENTS = (
+    "the reply stopped at its length limit, so they may be cut and the call was not run; "
+    "make the call again, in smaller parts if it is long"
+)
+"""What the model is told of each call in a reply that stopped at its length limit."""
+
+
+class _Awaits(Enum):
+    BEGIN = auto()
+    REPLY = auto()
+    OUTCOMES = auto()
+    # Steering at the start of the run: the turn is open and a request follows in any case.
+    FIRST_STEERING = auto()
+    # Steering after results: a request follows in any case.
+    STEERING = auto()
+    # Steering and then follow-ups when the run would otherwise end.
+    LAST_STEERING = auto()
+    FOLLOW_UP = auto()
+    NOTHING = auto()
+
+
+class Run:
+    """One run, from its first message until it is settled."""
+
+    def __init__(self) -> None:
+        self._awaits = _Awaits.BEGIN
+        self._turn = 0
+        self._calls: Sequence[ToolCall] = ()
+        self._stopped = False
+        self._last_stop = ""
+
+    @property
+    def turn(self) -> int:
+        """The number of the newest turn; 0 before the first."""
+        return self._turn
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether Settle was given."""
+        return self._awaits is _Awaits.NOTHING
+
+    def feed(self, happening: Happening) -> Sequence[Command]:
+        """What is to be done now, in order.
+
+        Stopped gives nothing to do: who carries out the present command ends it early, and what it
+        came to is fed as ever. Any happening but the one awaited is a mistake of the caller.
+        """
+        match happening, self._awaits:
+            case Stopped(), _:
+                self._stopped = True
+                return ()
+            case Began(messages=messages), _Awaits.BEGIN:
+                return (self._start_turn(), Record(messages), *self._after_start())
+            case Replied(message=message), _Awaits.REPLY:
+                return self._replied(message)
+            case Ran(outcomes=outcomes, at_ms=at_ms), _Awaits.OUTCOMES:
+                return self._ran(outcomes, at_ms)
+            case Drained(messages=messages), _:
+                return self._drained(messages)
+            case _:
+                raise AssertionError(f"{happening!r} came while the run awaits {self._awaits.name}")
+
+    def _replied(self, message: JsonObject) -> Sequence[Command]:
+        self._last_stop = str(message.get("stopReason", ""))
+        record, end = Record((message,)), EndTurn(self._turn)
+        if self._last_stop == "error":
+            return (record, end, self._settle("failed"))
+        if self._last_stop == "aborted":
+            return (record, end, self._settle("aborted"))
+        calls = tool_calls_of(message)
+        if not calls:
+            return (record, end, *self._before_end())
+        if self._last_stop == "length":
+            calls = [msgspec.structs.replace(call, arguments_error=CUT_ARGUMENTS) for call in calls]
+        self._calls = calls
+        self._awaits = _Awaits.OUTCOMES
+        return (record, Call(calls))
+
+    def _ran(self, outcomes: Sequence[ToolOutcome], at_ms: int) -> Sequence[Command]:
+        results = [
+            tool_result_message(call, outcome, at_ms)
+            for call, outcome in zip(self._calls, outcomes, strict=True)
+        ]
+        self._calls = ()
+        recorded = (Record(results), EndTurn(self._turn))
+        if all(outcome.terminate for outcome in outcomes):
+            return (*recorded, *self._before_end())
+        if self._stopped:
+            # The reply to these results is an aborted one, so that the history says who ended it.
+            return (*recorded, self._start_turn(), self._ask())
+        return (*recorded, self._drain("steering", _Awaits.STEERING))
+
+    def _drained(self, messages: Sequence[JsonObject]) -> Sequence[Command]:
+        drained = (Record(messages),) if messages else ()
+        match self._awaits:
+            case _Awaits.FIRST_STEERING:
+                return (*drained, self._ask())
+            case _Awaits.STEERING:
+                return (self._start_turn(), *drained, self._ask())
+            case _Awaits.LAST_STEERING | _Awaits.FOLLOW_UP if messages:
+                return (self._start_turn(), *drained, self._ask())
+            case _Awaits.LAST_STEERING if not self._stopped:
+                return (self._drain("followUp", _Awaits.FOLLOW_UP),)
+            case _Awaits.LAST_STEERING | _Awaits.FOLLOW_UP:
+                return (self._settle(self._end()),)
+            case _:
+                raise AssertionError(
+                    f"a queue was drained while the run awaits {self._awaits.name}"
+                )
+
+    def _after_start(self) -> Sequence[Command]:
+        if self._stopped:
+            return (self._ask(),)
+        return (self._drain("steering", _Awaits.FIRST_STEERING),)
+
+    def _before_end(self) -> Sequence[Command]:
+        if self._stopped:
+            return (self._settle("aborted"),)
+        return (self._drain("steering", _Awaits.LAST_STEERING),)
+
+    def _end(self) -> Outcome:
+        return "truncated" if self._last_stop == "length" else "done"
+
+    def _start_turn(self) -> StartTurn:
+        self._turn += 1
+        return StartTurn(self._turn)
+
+    def _ask(self) -> Ask:
+        self._awaits = _Awaits.REPLY
+        return Ask(self._stopped)
+
+    def _drain(self, queue: QueueName, awaits: _Awaits) -> Drain:
+        self._awaits = awaits
+        return Drain(queue)
+
+    def _settle(self, outcome: Outcome) -> Settle:
+        self._awaits = _Awaits.NOTHING
+        return Settle("aborted" if self._stopped else outcome)

@@ -1,0 +1,1 @@
+"""Doors: each speaks one protocol's words, exactly."""

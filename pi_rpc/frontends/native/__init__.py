@@ -1,0 +1,1 @@
+"""Our own JSON-RPC protocol: shapes and handlers side by side."""

@@ -1,0 +1,350 @@
+"""The tree at work: branches listed and compared, the leaf moved, sessions forked and cloned."""
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from pi_rpc.core import branches
+from pi_rpc.core.branches import Branch, branch_at, segment
+from pi_rpc.core.branching import Position, fork_points
+from pi_rpc.core.errors import Refused
+from pi_rpc.core.events import Environment
+from pi_rpc.core.tree import Tree
+from pi_rpc.frontends.native.connection import Connection
+from pi_rpc.frontends.native.method import Method
+from pi_rpc.frontends.native.sessions import leaf_of, page_start
+from pi_rpc.frontends.native.shapes import (
+    CopiedState,
+    MoveParams,
+    Result,
+    SessionParams,
+    StoredParams,
+)
+from pi_rpc.session.host import Copied, Copying
+from pi_rpc.session.navigating import navigate, set_label
+from pi_rpc.session.session import Session
+
+IDS_TOLD_MAX = 1000
+"""How many entry ids of one side a comparison names; the count is always whole."""
+
+
+def _moved(connection: Connection, params: MoveParams) -> Session:
+    session = connection.host.session(params.session_id)
+    if params.expected_leaf is not UNSET:
+        session.refuse_unless_leaf(params.expected_leaf)
+    return session
+
+
+class BranchNavigateParams(MoveParams, frozen=True, kw_only=True):
+    """Where to go."""
+
+    target_id: str | None
+    """An entry; null is before the first one."""
+    label: str | None = None
+    """A label for the target."""
+    restore: Literal["none", "try"] = "none"
+    """Whether to try to bring the files along."""
+    summarize: bool = False
+    instructions: str | None = None
+
+
+class BranchNavigateResult(Result, frozen=True, kw_only=True):
+    """Where the leaf stands, and how the world stands to it."""
+
+    leaf_id: str | None
+    draft: str | None = None
+    """The words of a user message that was chosen, for the editor."""
+    summary_entry_id: str | None = None
+    environment: Environment
+
+
+async def navigate_(connection: Connection, params: BranchNavigateParams) -> BranchNavigateResult:
+    """Move the leaf inside its session; the files stay as they are unless restoring works."""
+    session = _moved(connection, params)
+    if params.summarize:
+        raise Refused("summaries_unavailable", "branch summaries are not served by this daemon yet")
+    moved = await navigate(session, params.target_id, params.label)
+    return BranchNavigateResult(
+        leaf_id=moved.leaf_id, draft=moved.draft, environment=moved.environment
+    )
+
+
+class BranchLabelParams(SessionParams, frozen=True, kw_only=True):
+    """A label for an entry; null or empty clears it."""
+
+    entry_id: str
+    label: str | None
+
+
+class BranchLabelResult(Result, frozen=True, kw_only=True):
+    """The entry that bears the label."""
+
+    entry_id: str
+    leaf_id: str | None
+
+
+async def label(connection: Connection, params: BranchLabelParams) -> BranchLabelResult:
+    """Label an entry, on whatever branch it stands."""
+    session = connection.host.session(params.session_id)
+    entry = await set_label(session, params.entry_id, params.label)
+    return BranchLabelResult(entry_id=entry.id, leaf_id=session.leaf_id)
+
+
+class Files(Result, frozen=True, kw_only=True):
+    """Paths that calls named; calls that failed do not count."""
+
+    read: list[str]
+    modified: list[str]
+    complete: bool
+    """False when the branch is longer than what was read for this."""
+
+
+class Tip(Result, frozen=True, kw_only=True):
+    """The end of a branch."""
+
+    leaf_id: str
+    forked_from: str | None
+    """The entry its own part hangs below."""
+    size: int
+    """Entries of its own part."""
+    timestamp: str
+    text: str
+    """The last words on it."""
+    label: str | None = None
+    files: Files
+    current: bool
+    """Whether the leaf stands on it."""
+
+
+class BranchListParams(StoredParams, frozen=True, kw_only=True):
+    """Which page of the tips."""
+
+    cursor: str | None = None
+    limit: int = 50
+
+
+class BranchListResult(Result, frozen=True, kw_only=True):
+    """Tips in file order, a page at a time."""
+
+    branches: list[Tip]
+    leaf_id: str | None
+    next_cursor: str | None = None
+
+
+async def list_(connection: Connection, params: BranchListParams) -> BranchListResult:
+    """The ends of all branches, with what each has for itself."""
+    view = await connection.host.view(params.which)
+    tips = view.tree.tips()
+    start = page_start(params.cursor)
+    page = tips[start : start + max(1, min(params.limit, 500))]
+    end = start + len(page)
+    on_path = set(view.tree.upward(view.leaf_row))
+    return BranchListResult(
+        branches=[_tip(view.tree, branch_at(view.tree, row), row in on_path) for row in page],
+        leaf_id=view.tree.id_or_none(view.leaf_row),
+        next_cursor=str(end) if end < len(tips) else None,
+    )
+
+
+def _tip(tree: Tree, branch: Branch, current: bool) -> Tip:
+    entry = tree.entry(branch.tip_row)
+    return Tip(
+        leaf_id=entry.id,
+        forked_from=tree.id_or_none(branch.fork_row),
+        size=branch.size,
+        timestamp=entry.timestamp,
+        text=branch.text,
+        label=tree.label_of(entry.id),
+        files=_files(branch.files),
+        current=current,
+    )
+
+
+def _files(files: branches.FilesTouched) -> Files:
+    return Files(read=files.read, modified=files.modified, complete=files.complete)
+
+
+class BranchCompareParams(StoredParams, frozen=True, kw_only=True):
+    """Two leaves; the first is the session's own unless it is named."""
+
+    leaf_id: str | None | UnsetType = UNSET
+    other_id: str | None
+
+
+class Side(Result, frozen=True, kw_only=True):
+    """What one side has and the other has not."""
+
+    leaf_id: str | None
+    count: int
+    entry_ids: list[str]
+    """Oldest first; the newest thousand when there are more."""
+    text: str
+    files: Files
+
+
+class BranchCompareResult(Result, frozen=True, kw_only=True):
+    """Where two leaves part, and what each has for itself."""
+
+    common_ancestor: str | None
+    leaf: Side
+    other: Side
+
+
+async def compare(connection: Connection, params: BranchCompareParams) -> BranchCompareResult:
+    """What two leaves share and what each has for itself."""
+    view = await connection.host.view(params.which)
+    one = leaf_of(view, params.leaf_id)
+    other = view.tree.row_or_root(params.other_id)
+    ancestor = view.tree.common_ancestor(one, other)
+    return BranchCompareResult(
+        common_ancestor=view.tree.id_or_none(ancestor),
+        leaf=_side(view.tree, one, ancestor),
+        other=_side(view.tree, other, ancestor),
+    )
+
+
+def _side(tree: Tree, row: int, ancestor: int) -> Side:
+    rows = segment(tree, row, ancestor)
+    return Side(
+        leaf_id=tree.id_or_none(row),
+        count=len(rows),
+        entry_ids=[tree.heads.id_of(each) for each in reversed(rows[:IDS_TOLD_MAX])],
+        text=branches.last_words(tree, rows),
+        files=_files(branches.files_touched(tree, rows)),
+    )
+
+
+class ForkPoint(Result, frozen=True, kw_only=True):
+    """A user message to fork before."""
+
+    entry_id: str
+    text: str
+
+
+class ForkPointsParams(StoredParams, frozen=True, kw_only=True):
+    """Which page of the fork points."""
+
+    cursor: str | None = None
+    limit: int = 500
+
+
+class ForkPointsResult(Result, frozen=True, kw_only=True):
+    """User messages of every branch, in file order."""
+
+    points: list[ForkPoint]
+    next_cursor: str | None = None
+
+
+async def points(connection: Connection, params: ForkPointsParams) -> ForkPointsResult:
+    """User messages of every branch that a fork may start before."""
+    view = await connection.host.view(params.which)
+    start = page_start(params.cursor)
+    limit = max(1, min(params.limit, 5000))
+    found: list[ForkPoint] = []
+    for place, (row, text) in enumerate(fork_points(view.tree)):
+        if place >= start + limit:
+            return ForkPointsResult(points=found, next_cursor=str(start + limit))
+        if place >= start:
+            found.append(ForkPoint(entry_id=view.tree.heads.id_of(row), text=text[:2000]))
+    return ForkPointsResult(points=found)
+
+
+class CopyParams(MoveParams, frozen=True, kw_only=True):
+    """A new session out of a path of this one."""
+
+    activate: bool = True
+    """Whether it replaces the runtime it comes from; else both live."""
+    cwd: str | None = None
+    """Another folder for it; its header then names that one."""
+    new_session_id: str | None = None
+    follow: bool = True
+
+
+class SessionForkParams(CopyParams, frozen=True, kw_only=True):
+    """Where to fork."""
+
+    entry_id: str
+    position: Position = "before"
+    """`before` a user message, or `at` any entry."""
+
+
+class SessionCloneParams(CopyParams, frozen=True, kw_only=True):
+    """A clone of the active path."""
+
+
+async def fork(connection: Connection, params: SessionForkParams) -> CopiedState:
+    """Make a session that ends before a user message, or at an entry."""
+    source = _moved(connection, params)
+    copying = _copying(params, "fork", params.entry_id, params.position)
+    copied = await connection.host.copy(source, copying)
+    return _copied_state(connection, copied, params.follow)
+
+
+async def clone(connection: Connection, params: SessionCloneParams) -> CopiedState:
+    """Make a session that ends where this one's leaf stands."""
+    source = _moved(connection, params)
+    copied = await connection.host.copy(source, _copying(params, "clone", None, "at"))
+    return _copied_state(connection, copied, params.follow)
+
+
+def _copying(
+    params: CopyParams,
+    reason: Literal["fork", "clone"],
+    entry_id: str | None,
+    position: Position,
+) -> Copying:
+    return Copying(
+        reason=reason,
+        entry_id=entry_id,
+        position=position,
+        cwd=params.cwd,
+        new_session_id=params.new_session_id,
+        activate=params.activate,
+    )
+
+
+def _copied_state(connection: Connection, copied: Copied, follow: bool) -> CopiedState:
+    subscription_id = connection.hear(copied.session, follow)
+    fields = connection.state_fields(copied.session, subscription_id)
+    return CopiedState(**fields, draft=copied.draft)
+
+
+METHODS = (
+    Method("branch/list", "The ends of all branches.", BranchListParams, BranchListResult, list_),
+    Method(
+        "branch/navigate",
+        "Move the leaf inside its session.",
+        BranchNavigateParams,
+        BranchNavigateResult,
+        navigate_,
+    ),
+    Method(
+        "branch/compare",
+        "What two leaves share and what each has.",
+        BranchCompareParams,
+        BranchCompareResult,
+        compare,
+    ),
+    Method("branch/label", "Label an entry.", BranchLabelParams, BranchLabelResult, label),
+    Method(
+        "branch/forkPoints",
+        "User messages to fork before.",
+        ForkPointsParams,
+        ForkPointsResult,
+        points,
+    ),
+    Method(
+        "session/fork",
+        "A new session that ends before a user message, or at an entry.",
+        SessionForkParams,
+        CopiedState,
+        fork,
+    ),
+    Method(
+        "session/clone",
+        "A new session that ends at the leaf.",
+        SessionCloneParams,
+        CopiedState,
+        clone,
+    ),
+)

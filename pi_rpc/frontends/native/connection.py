@@ -1,0 +1,176 @@
+"""One client's connection.
+
+What it said of itself, what it listens to, and the way to tell it things.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from pi_rpc.core.events import Diagnostic, Environment
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.frontends.native.shapes import ModelRef, QueueItem, Queues
+from pi_rpc.frontends.native.subscriptions import Subscriptions
+from pi_rpc.session.host import Host
+from pi_rpc.session.navigating import visible_leaf_id
+from pi_rpc.session.session import Queued, Session
+
+MESSAGE_BYTES_MIN = 64 * 1024
+"""The least a client can ask messages to be bounded by.
+
+Below, not even a session state is sure to fit.
+"""
+
+
+STATES_KEPT_MAX = 256
+"""How many encoded session states are kept for clients that ask again and again."""
+
+StateKey = tuple[int, bool, str | None]
+
+
+class Outlet(Protocol):
+    """Where messages to the client go."""
+
+    outbound_limit_bytes: int
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether the client lags in reading."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be told for now."""
+        ...
+
+    async def wait_until_free(self) -> None:
+        """Return when there is room again."""
+        ...
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification; never waits."""
+        ...
+
+
+class Capabilities(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a client can do and wants."""
+
+    experimental: bool = False
+    ui: list[str] = []
+    """Dialogs it can show: select, confirm, input, editor."""
+    opt_out: list[str] = []
+    """Exact names of notifications it does not want."""
+    max_message_bytes: int | None = None
+    """The longest message it reads."""
+
+
+class WireLimits(msgspec.Struct, frozen=True, rename="camel"):
+    """Limits of a connection; beyond them a coded error is answered."""
+
+    inbound_bytes: int
+    outbound_bytes: int
+    nesting: int
+    batch: int
+    in_flight: int
+    """Requests that may wait for their handlers at once."""
+
+
+class Connection:
+    """The state of one client."""
+
+    def __init__(
+        self,
+        host: Host,
+        outlet: Outlet,
+        limits: WireLimits,
+        diagnostics: list[Diagnostic],
+        leave: Callable[[], None],
+    ) -> None:
+        self.host = host
+        self.outlet = outlet
+        self.limits = limits
+        self.diagnostics = diagnostics
+        self.leave = leave
+        """Called once when the client asked for the end."""
+        self.capabilities = Capabilities()
+        self.initialized = False
+        self.shutting_down = False
+        self.subscriptions = Subscriptions(host, outlet)
+        self._states: dict[str, tuple[StateKey, msgspec.Raw]] = {}
+
+    def accept(self, capabilities: Capabilities) -> None:
+        """Take in what the client said of itself."""
+        self.initialized = True
+        self.capabilities = capabilities
+        self.subscriptions.opt_out = frozenset(capabilities.opt_out)
+        if capabilities.max_message_bytes is not None:
+            self.outlet.outbound_limit_bytes = min(
+                self.outlet.outbound_limit_bytes,
+                max(capabilities.max_message_bytes, MESSAGE_BYTES_MIN),
+            )
+
+    def hear(self, session: Session, follow: bool = True) -> str:
+        """Subscribe this client to a runtime it made or opened, unless it already hears it."""
+        existing = self.subscriptions.existing(session.hub)
+        return existing or self.subscriptions.add(session.hub, follow, since=0)
+
+    def kept_state(self, session: Session) -> msgspec.Raw | None:
+        """The encoded state of a session, if nothing has changed since it was kept."""
+        key, encoded = self._states.get(session.runtime_id, (None, None))
+        return encoded if key == self._state_key(session) else None
+
+    def keep_state(self, session: Session, encoded: msgspec.Raw) -> None:
+        """Keep an encoded state for the next time it is asked for."""
+        if len(self._states) >= STATES_KEPT_MAX:
+            self._states.clear()
+        self._states[session.runtime_id] = (self._state_key(session), encoded)
+
+    def _state_key(self, session: Session) -> StateKey:
+        # Whatever changes a session is told by an event, so an unchanged number is an unchanged
+        # state; a run alone is admitted a moment before it is told.
+        return (
+            session.hub.seq,
+            session.run is not None,
+            self.subscriptions.existing(session.hub),
+        )
+
+    def state_fields(self, session: Session, subscription_id: str | None = None) -> JsonObject:
+        """The fields of a session state, by their names in code."""
+        stored = session.stored
+        return {
+            "session_id": session.session_id,
+            "runtime_id": session.runtime_id,
+            "seq": session.hub.seq,
+            "subscription_id": subscription_id,
+            "path": None if stored.path is None else str(stored.path),
+            "cwd": str(session.cwd),
+            "name": session.tree.name(),
+            "mode": "own" if stored.writable else "read",
+            "leaf_id": session.leaf_id,
+            "visible_leaf_id": visible_leaf_id(session),
+            "entry_count": len(session.tree),
+            "model": None if session.model is None else ModelRef(*session.model),
+            "thinking_level": session.thinking_level,
+            "running": session.run is not None,
+            "run_id": None if session.run is None else session.run.run_id,
+            "queue": queues_shape(session.steering, session.follow_up),
+            "environment": environment_shape(session.environment),
+            "parent_session": session.header.parent_session,
+        }
+
+
+def queues_shape(steering: list[Queued], follow_up: list[Queued]) -> Queues:
+    """Both queues as clients see them."""
+    return Queues(
+        steering=[QueueItem(id=item.id, text=item.text) for item in steering],
+        follow_up=[QueueItem(id=item.id, text=item.text) for item in follow_up],
+    )
+
+
+def environment_shape(environment: Environment) -> Environment:
+    """An environment as clients see it.
+
+    The core's own shape, which is the one stored in cursors.
+    """
+    return environment

@@ -1,0 +1,244 @@
+"""The model's context: what it holds, why, how full it is, how two differ, and edits of it."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pi_rpc.core.context_messages import message_for_model
+from pi_rpc.core.context_usage import ContextUsage, usage_of
+from pi_rpc.core.context_usage import diff as context_diff
+from pi_rpc.core.errors import Invalid
+from pi_rpc.core.policy import POLICIES, Policy
+from pi_rpc.core.projection import Form, Projection, project
+from pi_rpc.core.receipt import Receipt, explain
+from pi_rpc.frontends.native.connection import Connection
+from pi_rpc.frontends.native.method import Method
+from pi_rpc.frontends.native.sessions import leaf_of, page_start
+from pi_rpc.frontends.native.shapes import (
+    JsonObject,
+    ModelRef,
+    Result,
+    SessionParams,
+    StoredParams,
+)
+from pi_rpc.session.navigating import edit_context
+from pi_rpc.session.reading import View
+
+PolicyName = Literal["default", "pi3"]
+
+RESERVE_TOKENS = 16_384
+"""Tokens kept free for the answer, as Pi has it by default."""
+
+
+class ContextParams(StoredParams, frozen=True, kw_only=True):
+    """A leaf whose context is meant; the session's own unless it is named."""
+
+    leaf_id: str | None | UnsetType = UNSET
+    policy: PolicyName = "default"
+
+
+def _projection(view: View, params: ContextParams) -> Projection:
+    policy = POLICIES[params.policy]
+    leaf_row = leaf_of(view, params.leaf_id)
+    if leaf_row == view.projection.leaf_row and view.projection.policy == policy:
+        return view.projection
+    return project(view.tree, leaf_row, policy)
+
+
+class ContextGetParams(ContextParams, frozen=True, kw_only=True):
+    """Which form of the context, and which page."""
+
+    form: Form = "session"
+    """`session`: the roles the file knows; `llm`: only what a provider is sent."""
+    cursor: str | None = None
+    limit: int | None = None
+    """Messages of a page; all of them unless given."""
+
+
+class ContextMessage(Result, frozen=True, kw_only=True):
+    """A message, and the entry it comes from."""
+
+    entry_id: str
+    message: JsonObject
+
+
+class ContextGetResult(Result, frozen=True, kw_only=True):
+    """What the model would be sent."""
+
+    leaf_id: str | None
+    messages: list[ContextMessage]
+    model: ModelRef | None = None
+    thinking_level: str
+    tokens: int
+    """A reported usage and estimates of what followed, or estimates alone."""
+    next_cursor: str | None = None
+
+
+async def get(connection: Connection, params: ContextGetParams) -> ContextGetResult:
+    """The context at a leaf, each message with the entry it comes from."""
+    view = await connection.host.view(params.which)
+    projection = _projection(view, params)
+    said = _said(projection, params.form)
+    start = page_start(params.cursor)
+    end = len(said) if params.limit is None else start + max(1, params.limit)
+    model = projection.model
+    return ContextGetResult(
+        leaf_id=view.tree.id_or_none(projection.leaf_row),
+        messages=[
+            ContextMessage(entry_id=entry_id, message=message)
+            for entry_id, message in said[start:end]
+        ],
+        model=None if model is None else ModelRef(*model),
+        thinking_level=projection.thinking_level,
+        tokens=projection.tokens().total,
+        next_cursor=str(end) if end < len(said) else None,
+    )
+
+
+def _said(projection: Projection, form: Form) -> list[tuple[str, JsonObject]]:
+    pairs = ((entry_id, message) for entry_id, _, message in projection.pairs())
+    if form == "session":
+        return list(pairs)
+    sent = ((entry_id, message_for_model(message)) for entry_id, message in pairs)
+    return [(entry_id, message) for entry_id, message in sent if message is not None]
+
+
+class ExplainedContext(Receipt, frozen=True, kw_only=True, rename="camel"):
+    """The receipt of a projection, and the room there is."""
+
+    window: int | None
+    """The model's context window in tokens; null when unknown."""
+    reserve: int
+
+
+async def explain_(connection: Connection, params: ContextParams) -> ExplainedContext:
+    """What a context is made of: every entry of the path, in or out, and why."""
+    view = await connection.host.view(params.which)
+    leaf_row = leaf_of(view, params.leaf_id)
+    policy: Policy = POLICIES[params.policy]
+    receipt = explain(view.tree, leaf_row, policy, view.header.session_id, view.stored.size_bytes)
+    told = {name: getattr(receipt, name) for name in receipt.__struct_fields__}
+    return ExplainedContext(**told, window=_window(connection, view), reserve=RESERVE_TOKENS)
+
+
+def _window(connection: Connection, view: View) -> int | None:
+    model = view.live.model if view.live is not None else view.projection.model
+    for one in connection.host.around.models.listing():
+        if model == (one.provider, one.model_id):
+            return one.context_window or None
+    return None
+
+
+async def usage(connection: Connection, params: ContextParams) -> ContextUsage:
+    """How full the context is, by part."""
+    view = await connection.host.view(params.which)
+    return usage_of(_projection(view, params), _window(connection, view), RESERVE_TOKENS)
+
+
+class ContextDiffParams(StoredParams, frozen=True, kw_only=True):
+    """Two leaves of one session."""
+
+    leaf_id: str | None | UnsetType = UNSET
+    """The one; the session's own leaf unless it is named."""
+    other_id: str | None | UnsetType = UNSET
+    """The other; where the last request was made unless it is named."""
+    policy: PolicyName = "default"
+
+
+class ContextDiffResult(Result, frozen=True, kw_only=True):
+    """How the other context differs from the one."""
+
+    leaf_id: str | None
+    other_id: str | None
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
+    common_prefix: int
+    """Messages both begin with; a provider's cache reaches as far."""
+
+
+async def diff(connection: Connection, params: ContextDiffParams) -> ContextDiffResult:
+    """How the context at another leaf differs: entries that come in, go, or say something else."""
+    view = await connection.host.view(params.which)
+    one = leaf_of(view, params.leaf_id)
+    if params.other_id is not UNSET:
+        other = view.tree.row_or_root(params.other_id)
+    elif view.live is not None and view.live.last_asked_row is not None:
+        one, other = view.live.last_asked_row, one
+    else:
+        raise Invalid("no_request_yet", "nothing was asked yet: name the other leaf")
+    found = context_diff(view.tree, one, other, POLICIES[params.policy])
+    return ContextDiffResult(
+        leaf_id=view.tree.id_or_none(one),
+        other_id=view.tree.id_or_none(other),
+        added=found.added,
+        removed=found.removed,
+        changed=found.changed,
+        common_prefix=found.common_prefix,
+    )
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """Another content: a text, or content blocks."""
+
+    content: str | list[JsonObject]
+
+
+class ContextEditParams(SessionParams, frozen=True, kw_only=True):
+    """What the model is shown instead of an entry; null omits it."""
+
+    target_id: str | None = None
+    target_ids: list[str] = []
+    """Several entries at once."""
+    replacement: Replacement | None
+    pairs: bool = True
+    """Whether an omitted call takes its results along, and a result its call."""
+
+
+class ContextEditResult(Result, frozen=True, kw_only=True):
+    """The entry that makes the edit hold on this branch."""
+
+    entry_id: str
+    entry_ids: list[str]
+    """Of every edit that was written."""
+    leaf_id: str | None
+
+
+async def edit(connection: Connection, params: ContextEditParams) -> ContextEditResult:
+    """Show the model another content for entries of the path, or none; the entries stay."""
+    session = connection.host.session(params.session_id)
+    named = [] if params.target_id is None else [params.target_id]
+    replacement = params.replacement
+    entries = await edit_context(
+        session,
+        [*named, *params.target_ids],
+        None if replacement is None else {"content": replacement.content},
+        params.pairs,
+    )
+    return ContextEditResult(
+        entry_id=entries[-1].id,
+        entry_ids=[entry.id for entry in entries],
+        leaf_id=session.leaf_id,
+    )
+
+
+METHODS = (
+    Method("context/get", "The model's context.", ContextGetParams, ContextGetResult, get),
+    Method(
+        "context/explain",
+        "What the context is made of, and why.",
+        ContextParams,
+        ExplainedContext,
+        explain_,
+    ),
+    Method("context/usage", "How full it is, by part.", ContextParams, ContextUsage, usage),
+    Method("context/diff", "How two contexts differ.", ContextDiffParams, ContextDiffResult, diff),
+    Method(
+        "context/edit",
+        "Show the model another content for entries, or none.",
+        ContextEditParams,
+        ContextEditResult,
+        edit,
+    ),
+)

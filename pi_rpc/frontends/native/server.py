@@ -1,0 +1,141 @@
+"""Handshake, decoding by the table, dispatch: requests in, answers out."""
+
+import re
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+import msgspec
+
+from pi_rpc.core.errors import Experimental, Failure, Invalid, Stopped
+from pi_rpc.core.events import Diagnostic
+from pi_rpc.frontends.native.connection import Connection, WireLimits
+from pi_rpc.frontends.native.errors import not_initialized, rpc_error
+from pi_rpc.frontends.native.method import Method
+from pi_rpc.frontends.native.notifications import ProgressNotification, ProgressValue
+from pi_rpc.frontends.native.shapes import Params
+from pi_rpc.frontends.native.table import METHODS
+from pi_rpc.session.host import Host
+from pi_rpc.wire.errors import METHOD_NOT_FOUND, RpcError
+from pi_rpc.wire.messages import Notification, Request
+from pi_rpc.wire.peer import Peer
+
+ALWAYS_SERVED = frozenset({"shutdown", "exit", "daemon/status", "daemon/diagnostics"})
+"""Methods answered even while the daemon shuts down."""
+
+_PLACE = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
+
+
+class Server:
+    """The native protocol on one connection."""
+
+    def __init__(
+        self, host: Host, diagnostics: list[Diagnostic], leave: Callable[[], None]
+    ) -> None:
+        self._host = host
+        self._diagnostics = diagnostics
+        self._leave = leave
+        self._decoders: dict[str, msgspec.json.Decoder[Params]] = {}
+        self.connection: Connection | None = None
+
+    def dispatch(self, request: Request, peer: Peer) -> Any:
+        """Answer a request. Raises RpcError, at once or when awaited."""
+        connection = self.connection or self._connect(peer)
+        method = METHODS.get(request.method)
+        if not connection.initialized and (method is None or not method.before_handshake):
+            raise not_initialized(request.method)
+        if method is None:
+            raise RpcError(
+                METHOD_NOT_FOUND,
+                f"no method {request.method!r}",
+                {"kind": "missing", "reason": "method_not_found", "method": request.method},
+            )
+        try:
+            if connection.shutting_down and method.name not in ALWAYS_SERVED:
+                raise Stopped("shutting_down", "the daemon is shutting down")
+            params = self._params(connection, method, request.params)
+            answer = method.handler(connection, params)
+        except Failure as failure:
+            raise rpc_error(failure) from failure
+        return _awaited(connection, method, params, answer) if isawaitable(answer) else answer
+
+    def notified(self, notification: Notification) -> None:
+        """Take a notification of the client; unknown ones are ignored, as JSON-RPC has it."""
+        if notification.method == "exit":
+            self._leave()
+
+    def closed(self) -> None:
+        """The client is gone."""
+        if self.connection is not None:
+            self.connection.subscriptions.remove_all()
+
+    def _connect(self, peer: Peer) -> Connection:
+        limits = peer.limits
+        self.connection = Connection(
+            self._host,
+            peer,
+            WireLimits(
+                inbound_bytes=limits.inbound_bytes,
+                outbound_bytes=peer.outbound_limit_bytes,
+                nesting=limits.nesting,
+                batch=limits.batch,
+                in_flight=limits.in_flight,
+            ),
+            self._diagnostics,
+            self._leave,
+        )
+        return self.connection
+
+    def _params(self, connection: Connection, method: Method, raw: msgspec.Raw) -> Params:
+        decoder = self._decoders.get(method.name)
+        if decoder is None:
+            decoder = self._decoders[method.name] = msgspec.json.Decoder(method.params)
+        try:
+            params = decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            raise _bad_params(method, str(error)) from error
+        if not connection.capabilities.experimental:
+            _refuse_experimental(method, params)
+        return params
+
+
+def _bad_params(method: Method, text: str) -> Invalid:
+    place = _PLACE.search(text)
+    if "got `array`" in text and place is None:
+        return Invalid("params_by_name", "params are given by name, in an object")
+    return Invalid(
+        "bad_params",
+        f"{method.name}: {text}",
+        path="" if place is None else place["path"],
+        problem=text[: place.start()] if place is not None else text,
+    )
+
+
+def _refuse_experimental(method: Method, params: Params) -> None:
+    gated = method.name if method.experimental else None
+    for name in method.experimental_fields:
+        if getattr(params, name):
+            gated = f"{method.name}.{name}"
+    if gated is not None:
+        raise Experimental("not_opted_in", f"{gated} is experimental", name=gated)
+
+
+async def _awaited(
+    connection: Connection, method: Method, params: Params, answer: Awaitable[Any]
+) -> Any:
+    token = params.progress_token
+    try:
+        if token is None:
+            return await answer
+        _progress(connection, token, ProgressValue("begin", method.summary))
+        try:
+            return await answer
+        finally:
+            _progress(connection, token, ProgressValue("end"))
+    except Failure as failure:
+        raise rpc_error(failure) from failure
+
+
+def _progress(connection: Connection, token: str | int, value: ProgressValue) -> None:
+    if "$/progress" not in connection.subscriptions.opt_out:
+        connection.outlet.notify("$/progress", ProgressNotification(token, value))

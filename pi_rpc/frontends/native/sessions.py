@@ -1,0 +1,623 @@
+"""Sessions: made, opened, listed, looked at, replaced, closed."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pi_rpc.core.branches import words_shown
+from pi_rpc.core.codec import encode
+from pi_rpc.core.entries import MESSAGE_KINDS
+from pi_rpc.core.errors import Invalid, Missing
+from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.tree import ROOT
+from pi_rpc.frontends.native.connection import Connection
+from pi_rpc.frontends.native.method import Method
+from pi_rpc.frontends.native.shapes import (
+    PAGE_BYTES_MAX,
+    Done,
+    JsonObject,
+    ModelRef,
+    OpenedState,
+    Params,
+    Result,
+    SessionParams,
+    SessionState,
+    StoredParams,
+    ThinkingLevel,
+)
+from pi_rpc.session.host import Opening
+from pi_rpc.session.navigating import rename
+from pi_rpc.session.reading import View
+from pi_rpc.session.session import Session
+
+
+class SessionNewParams(Params, frozen=True, kw_only=True):
+    """A new session."""
+
+    cwd: str
+    """Absolute path of an existing folder."""
+    session_id: str | None = None
+    name: str | None = None
+    ephemeral: bool = False
+    """Kept in memory only."""
+    parent_session: str | None = None
+    model: ModelRef | None = None
+    thinking_level: ThinkingLevel | None = None
+    replaces: str | None = None
+    """Id of an open session whose runtime the new one replaces."""
+    script: JsonObject | None = None
+    """The offline model's script for this session."""
+    follow: bool = True
+
+
+async def new(connection: Connection, params: SessionNewParams) -> SessionState:
+    """Make a session and subscribe the caller to it."""
+    model = params.model
+    opening = Opening(
+        cwd=params.cwd,
+        session_id=params.session_id,
+        name=params.name,
+        ephemeral=params.ephemeral,
+        parent_session=params.parent_session,
+        model=None if model is None else (model.provider, model.model_id),
+        thinking_level=params.thinking_level,
+        script=params.script,
+    )
+    host = connection.host
+    if params.replaces is None:
+        session = await host.new(opening)
+    else:
+        session = await host.new_replacing(host.session(params.replaces), opening)
+    return _state(connection, session, params.follow)
+
+
+def _state(connection: Connection, session: Session, follow: bool = True) -> SessionState:
+    subscription_id = connection.hear(session, follow)
+    return SessionState(**connection.state_fields(session, subscription_id))
+
+
+def _opened(connection: Connection, session: Session, follow: bool = True) -> OpenedState:
+    subscription_id = connection.hear(session, follow)
+    fields = connection.state_fields(session, subscription_id)
+    return OpenedState(**fields, diagnostics=session.diagnostics)
+
+
+class SessionOpenParams(StoredParams, frozen=True, kw_only=True):
+    """A stored session to open; the beginning of an id will do where it is unambiguous."""
+
+    mode: Literal["own", "read"] = "own"
+    cwd: str | None = None
+    """Run there instead of in the folder the session records; not stored."""
+    follow: bool = True
+
+
+async def open_(connection: Connection, params: SessionOpenParams) -> OpenedState:
+    """Open a stored session and subscribe the caller to it."""
+    session = await connection.host.open(params.which, params.mode, params.cwd)
+    return _opened(connection, session, params.follow)
+
+
+class SessionContinueParams(Params, frozen=True, kw_only=True):
+    """The most recent session of a folder."""
+
+    cwd: str
+    follow: bool = True
+
+
+async def continue_(connection: Connection, params: SessionContinueParams) -> OpenedState:
+    """Open the session of a folder that was active last."""
+    listing = await connection.host.store.listing(params.cwd)
+    if not listing:
+        raise Missing("no_session", "this folder has no session", cwd=params.cwd)
+    session = await connection.host.open(listing[0].path)
+    return _opened(connection, session, params.follow)
+
+
+class SessionListParams(Params, frozen=True, kw_only=True):
+    """Which sessions to list."""
+
+    cwd: str | None = None
+    query: str | None = None
+    """Only sessions whose name, first message, folder or id holds this text."""
+    sort: Literal["modified", "created", "name"] = "modified"
+    cursor: str | None = None
+    limit: int = 100
+
+
+class ListedSession(Result, frozen=True, kw_only=True):
+    """A stored session as a picker shows it."""
+
+    session_id: str
+    path: str
+    cwd: str
+    name: str | None = None
+    created: str
+    modified: str
+    message_count: int
+    first_message: str
+    parent_session: str | None = None
+
+
+class SessionListResult(Result, frozen=True, kw_only=True):
+    """A page of the list."""
+
+    sessions: list[ListedSession]
+    next_cursor: str | None = None
+
+
+async def list_(connection: Connection, params: SessionListParams) -> SessionListResult:
+    """List stored sessions, latest activity first unless sorted otherwise."""
+    found = await connection.host.store.listing(params.cwd)
+    if params.query:
+        wanted = params.query.casefold()
+        found = [one for one in found if wanted in _searched(one)]
+    if params.sort == "created":
+        found.sort(key=lambda one: one.created, reverse=True)
+    elif params.sort == "name":
+        found.sort(key=lambda one: (one.name or one.first_message).casefold())
+    start = page_start(params.cursor)
+    page = found[start : start + max(1, min(params.limit, 1000))]
+    end = start + len(page)
+    return SessionListResult(
+        sessions=[
+            ListedSession(
+                session_id=one.session_id,
+                path=str(one.path),
+                cwd=one.cwd,
+                name=one.name,
+                created=one.created,
+                modified=one.modified,
+                message_count=one.message_count,
+                first_message=one.first_message[:1000],
+                parent_session=one.parent_session,
+            )
+            for one in page
+        ],
+        next_cursor=str(end) if end < len(found) else None,
+    )
+
+
+def _searched(one: SessionListing) -> str:
+    return "\n".join((one.name or "", one.first_message, one.cwd, one.session_id)).casefold()
+
+
+def page_start(cursor: str | None) -> int:
+    """The place in a list that a cursor of ours names. Raises Invalid `bad_cursor`."""
+    if cursor is None:
+        return 0
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 12:
+        raise Invalid("bad_cursor", "no cursor of this list", cursor=cursor[:100])
+    return int(cursor)
+
+
+def state(connection: Connection, params: SessionParams) -> msgspec.Raw:
+    """An open session as it stands."""
+    session = connection.host.session(params.session_id)
+    kept = connection.kept_state(session)
+    if kept is None:
+        subscription_id = connection.subscriptions.existing(session.hub)
+        fields = connection.state_fields(session, subscription_id)
+        kept = msgspec.Raw(msgspec.json.encode(SessionState(**fields)))
+        connection.keep_state(session, kept)
+    return kept
+
+
+class SessionEntriesParams(StoredParams, frozen=True, kw_only=True):
+    """Entries in the order of the file."""
+
+    since: str | None = None
+    """Only entries after this one."""
+    limit: int = 500
+
+
+class SessionEntriesResult(Result, frozen=True, kw_only=True):
+    """A page of entries."""
+
+    entries: list[msgspec.Raw]
+    """The stored objects."""
+    leaf_id: str | None
+    next_cursor: str | None = None
+    """To be given as `since` for the next page."""
+
+
+async def entries(connection: Connection, params: SessionEntriesParams) -> SessionEntriesResult:
+    """Stored entries of all branches, in file order, a page at a time."""
+    view = await connection.host.view(params.which)
+    first = 0 if params.since is None else view.tree.row_of(params.since) + 1
+    rows, more = _page_rows(view, range(first, len(view.tree)), params.limit)
+    return SessionEntriesResult(
+        entries=[_stored_object(connection, view, row) for row in rows],
+        leaf_id=view.tree.id_or_none(view.leaf_row),
+        next_cursor=view.tree.heads.id_of(rows[-1]) if more and rows else None,
+    )
+
+
+def _page_rows(view: View, rows: range | list[int], limit: int) -> tuple[list[int], bool]:
+    """As many of the rows as a page may carry, and whether any are left."""
+    page: list[int] = []
+    weight = 0
+    for row in rows:
+        weight += len(view.tree.line(row))
+        if page and (len(page) >= min(limit, 10_000) or weight > PAGE_BYTES_MAX):
+            return page, True
+        page.append(row)
+    return page, False
+
+
+def _stored_object(connection: Connection, view: View, row: int) -> msgspec.Raw:
+    line = view.tree.line(row)
+    entry_limit = connection.outlet.outbound_limit_bytes // 2
+    if len(line) > entry_limit:
+        entry = view.tree.entry(row)
+        head = {name: entry.object.get(name) for name in ("type", "id", "parentId", "timestamp")}
+        return msgspec.Raw(encode(head | {"truncated": True, "bytes": len(line)}))
+    if line.isascii():
+        return msgspec.Raw(line)
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return msgspec.Raw(encode(view.tree.entry(row).object))
+    return msgspec.Raw(line)
+
+
+class SessionReadParams(StoredParams, frozen=True, kw_only=True):
+    """The conversation from a leaf upward."""
+
+    leaf_id: str | None | UnsetType = UNSET
+    before: str | None = None
+    """Only entries above this one: the `nextCursor` of the page before."""
+    limit: int = 100
+
+
+class SessionReadResult(Result, frozen=True, kw_only=True):
+    """A page of a path, oldest first."""
+
+    entries: list[msgspec.Raw]
+    leaf_id: str | None
+    next_cursor: str | None = None
+
+
+async def read(connection: Connection, params: SessionReadParams) -> SessionReadResult:
+    """A path from its end upward, a page at a time, without opening the session."""
+    view = await connection.host.view(params.which)
+    leaf_row = leaf_of(view, params.leaf_id)
+    start = leaf_row if params.before is None else view.tree.parent(view.tree.row_of(params.before))
+    limit = max(1, min(params.limit, 10_000))
+    upward: list[int] = []
+    for row in view.tree.upward(start):
+        if len(upward) > limit:
+            break
+        upward.append(row)
+    rows, more = _page_rows(view, upward, limit)
+    return SessionReadResult(
+        entries=[_stored_object(connection, view, row) for row in reversed(rows)],
+        leaf_id=view.tree.id_or_none(leaf_row),
+        next_cursor=view.tree.heads.id_of(rows[-1]) if more else None,
+    )
+
+
+def leaf_of(view: View, leaf_id: str | None | UnsetType) -> int:
+    """The leaf asked for, else where the session's stands. Raises Missing `entry_not_found`."""
+    return view.leaf_row if leaf_id is UNSET else view.tree.row_or_root(leaf_id)
+
+
+class SessionTreeParams(StoredParams, frozen=True, kw_only=True):
+    """Which part of the tree."""
+
+    root: str | None = None
+    """Only this entry and what hangs below it."""
+    depth: int | None = None
+    """At most so many steps below the roots shown."""
+    limit: int = 500
+    cursor: str | None = None
+
+
+class TreeNode(Result, frozen=True, kw_only=True):
+    """An entry as a tree view shows it."""
+
+    id: str
+    parent_id: str | None
+    type: str
+    label: str | None = None
+    role: str | None = None
+    text: str | None = None
+    """The start of what it says."""
+    timestamp: str
+    children: int
+
+
+class SessionTreeResult(Result, frozen=True, kw_only=True):
+    """A page of the tree: a flat list, parents before their children."""
+
+    nodes: list[TreeNode]
+    leaf_id: str | None
+    next_cursor: str | None = None
+
+
+async def tree(connection: Connection, params: SessionTreeParams) -> SessionTreeResult:
+    """The tree as a flat list, a page at a time; never nested, however deep."""
+    view = await connection.host.view(params.which)
+    start = page_start(params.cursor)
+    limit = max(1, min(params.limit, 5000))
+    if params.root is None and params.depth is None:
+        order: range | list[int] = range(start, min(start + limit, len(view.tree)))
+        end = start + len(order)
+        total = len(view.tree)
+        rows = [row for row in order if not view.tree.heads.is_shadowed(row)]
+    else:
+        below = _below(view, params.root, params.depth)
+        rows = below[start : start + limit]
+        end, total = start + len(rows), len(below)
+    return SessionTreeResult(
+        nodes=[_node(view, row) for row in rows],
+        leaf_id=view.tree.id_or_none(view.leaf_row),
+        next_cursor=str(end) if end < total else None,
+    )
+
+
+def _below(view: View, root: str | None, depth: int | None) -> list[int]:
+    level = list(view.tree.children(ROOT)) if root is None else [view.tree.row_of(root)]
+    rows: list[int] = []
+    while level:
+        rows += level
+        if depth is not None:
+            depth -= 1
+            if depth < 0:
+                break
+        level = [child for row in level for child in view.tree.children(row)]
+    return rows
+
+
+def _node(view: View, row: int) -> TreeNode:
+    entry = view.tree.entry(row)
+    role = None
+    if entry.kind in MESSAGE_KINDS and entry.message is not None:
+        role = str(entry.message.get("role", ""))
+    return TreeNode(
+        id=entry.id,
+        parent_id=entry.parent_id,
+        type=entry.type,
+        label=view.tree.label_of(entry.id),
+        role=role,
+        text=words_shown(view.tree, row) or None,
+        timestamp=entry.timestamp,
+        children=len(view.tree.children(row)),
+    )
+
+
+class SessionRenameParams(SessionParams, frozen=True, kw_only=True):
+    """A new name; nothing but blanks clears it."""
+
+    name: str
+
+
+class SessionRenameResult(Result, frozen=True, kw_only=True):
+    """The name as it is now."""
+
+    name: str | None
+
+
+async def rename_(connection: Connection, params: SessionRenameParams) -> SessionRenameResult:
+    """Name a session."""
+    session = connection.host.session(params.session_id)
+    return SessionRenameResult(name=await rename(session, params.name))
+
+
+async def close(connection: Connection, params: SessionParams) -> Done:
+    """Stop the run of a session, store it and end its runtime."""
+    await connection.host.close(connection.host.session(params.session_id))
+    return Done()
+
+
+class SessionDeleteResult(Result, frozen=True, kw_only=True):
+    """Where the file lies now."""
+
+    trashed_to: str | None = None
+
+
+async def delete(connection: Connection, params: SessionParams) -> SessionDeleteResult:
+    """Put a session into the trash; an open one is closed first."""
+    trashed = await connection.host.delete(params.session_id)
+    return SessionDeleteResult(trashed_to=None if trashed is None else str(trashed))
+
+
+class SessionImportParams(Params, frozen=True, kw_only=True):
+    """A session file from anywhere."""
+
+    path: str
+    cwd: str | None = None
+    replaces: str | None = None
+    follow: bool = True
+
+
+async def import_(connection: Connection, params: SessionImportParams) -> OpenedState:
+    """Copy a session file into the store and open it; the source is untouched."""
+    host = connection.host
+    replaced = None if params.replaces is None else host.session(params.replaces)
+    session = await host.import_file(Path(params.path), params.cwd, replaced)
+    return _opened(connection, session, params.follow)
+
+
+class SessionSwitchParams(SessionParams, frozen=True, kw_only=True):
+    """Another stored session to take the place of this one, by id or by path."""
+
+    target_session_id: str | None = None
+    path: str | None = None
+    cwd: str | None = None
+    follow: bool = True
+
+
+async def switch(connection: Connection, params: SessionSwitchParams) -> OpenedState:
+    """Replace the runtime of a session by that of another stored session."""
+    if (params.target_session_id is None) == (params.path is None):
+        raise Invalid("name_one", "give either targetSessionId or path")
+    which = params.target_session_id or Path(str(params.path))
+    old = connection.host.session(params.session_id)
+    session = await connection.host.switch(old, which, params.cwd)
+    return _opened(connection, session, params.follow)
+
+
+async def reload(connection: Connection, params: SessionParams) -> OpenedState:
+    """Replace a runtime by a fresh one of the same session."""
+    old = connection.host.session(params.session_id)
+    return _opened(connection, await connection.host.relocate(old, None, "reload"))
+
+
+class SessionRelocateParams(SessionParams, frozen=True, kw_only=True):
+    """Another working directory; not stored in the file."""
+
+    cwd: str
+
+
+async def relocate(connection: Connection, params: SessionRelocateParams) -> OpenedState:
+    """Replace a runtime by one of the same session in another folder."""
+    old = connection.host.session(params.session_id)
+    return _opened(connection, await connection.host.relocate(old, params.cwd, "relocate"))
+
+
+class Since(msgspec.Struct, frozen=True, rename="camel"):
+    """The last event a client has seen."""
+
+    runtime_id: str
+    seq: int
+
+
+class SessionSubscribeParams(SessionParams, frozen=True, kw_only=True):
+    """Hear a session's events."""
+
+    follow: bool = False
+    """Whether to hear the runtime that replaces this one."""
+    since: Since | None = None
+
+
+class SessionSubscribeResult(Result, frozen=True, kw_only=True):
+    """A subscription, and the state it starts from."""
+
+    subscription_id: str
+    runtime_id: str
+    seq: int
+    gap: bool = False
+    """True when events after `since` are gone: read entries from `cursor` on."""
+    cursor: str | None = None
+    """With a gap: the leaf's id, for session/entries or session/read."""
+    state: SessionState
+    pending: list[JsonObject]
+    """Requests to the client that wait for an answer."""
+
+
+def subscribe(connection: Connection, params: SessionSubscribeParams) -> SessionSubscribeResult:
+    """Hear a session's events from now on, or again from a number on."""
+    session = connection.host.session(params.session_id)
+    hub, since, gap = session.hub, None, False
+    if params.since is not None:
+        # What an earlier runtime told after that number is not held here.
+        gap = params.since.runtime_id != hub.runtime_id or hub.since(params.since.seq) is None
+        since = None if gap else params.since.seq
+    subscription_id = connection.subscriptions.add(hub, params.follow, since)
+    return SessionSubscribeResult(
+        subscription_id=subscription_id,
+        runtime_id=hub.runtime_id,
+        seq=hub.seq,
+        gap=gap,
+        cursor=session.leaf_id if gap else None,
+        state=SessionState(**connection.state_fields(session, subscription_id)),
+        pending=[],
+    )
+
+
+class SessionUnsubscribeParams(Params, frozen=True, kw_only=True):
+    """A subscription to end."""
+
+    subscription_id: str
+
+
+def unsubscribe(connection: Connection, params: SessionUnsubscribeParams) -> Done:
+    """Hear no more under a subscription; no run is stopped by that."""
+    connection.subscriptions.remove(params.subscription_id)
+    return Done()
+
+
+METHODS = (
+    Method(
+        "session/new",
+        "Make a session.",
+        SessionNewParams,
+        SessionState,
+        new,
+        experimental_fields=("script",),
+    ),
+    Method("session/open", "Open a stored session.", SessionOpenParams, OpenedState, open_),
+    Method(
+        "session/continue",
+        "Open the session of a folder that was active last.",
+        SessionContinueParams,
+        OpenedState,
+        continue_,
+    ),
+    Method("session/list", "List stored sessions.", SessionListParams, SessionListResult, list_),
+    Method("session/state", "An open session as it stands.", SessionParams, SessionState, state),
+    Method(
+        "session/entries",
+        "Stored entries in file order, a page at a time.",
+        SessionEntriesParams,
+        SessionEntriesResult,
+        entries,
+    ),
+    Method(
+        "session/read",
+        "A path from its end upward, a page at a time.",
+        SessionReadParams,
+        SessionReadResult,
+        read,
+    ),
+    Method(
+        "session/tree",
+        "The tree as a flat list, a page at a time.",
+        SessionTreeParams,
+        SessionTreeResult,
+        tree,
+    ),
+    Method("session/rename", "Name it.", SessionRenameParams, SessionRenameResult, rename_),
+    Method("session/close", "End its runtime.", SessionParams, Done, close),
+    Method("session/delete", "Put it into the trash.", SessionParams, SessionDeleteResult, delete),
+    Method(
+        "session/import",
+        "Copy a session file into the store and open it.",
+        SessionImportParams,
+        OpenedState,
+        import_,
+    ),
+    Method(
+        "session/switch",
+        "Replace its runtime by that of another session.",
+        SessionSwitchParams,
+        OpenedState,
+        switch,
+    ),
+    Method(
+        "session/reload", "Replace its runtime by a fresh one.", SessionParams, OpenedState, reload
+    ),
+    Method(
+        "session/relocate",
+        "Replace its runtime by one in another folder.",
+        SessionRelocateParams,
+        OpenedState,
+        relocate,
+    ),
+    Method(
+        "session/subscribe",
+        "Hear its events.",
+        SessionSubscribeParams,
+        SessionSubscribeResult,
+        subscribe,
+    ),
+    Method(
+        "session/unsubscribe",
+        "Hear its events no more.",
+        SessionUnsubscribeParams,
+        Done,
+        unsubscribe,
+    ),
+)

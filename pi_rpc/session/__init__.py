@@ -1,0 +1,1 @@
+"""Live sessions: the loop, the moves and the only write path."""

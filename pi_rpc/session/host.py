@@ -1,0 +1,405 @@
+"""All live sessions: made, opened, copied, replaced and closed.
+
+Promises
+- A session has at most one runtime here, and through its lease at most one in the world.
+- When an act that replaces a runtime fails, the old runtime is live as before.
+- Start events come once a runtime; nothing of an old runtime comes after the notice of its end.
+"""
+
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.abc
+import msgspec
+
+from pi_rpc.core.branching import CopyPlan, Position, plan_copy
+from pi_rpc.core.entries import Body, Header, model_change, session_info, thinking_level_change
+from pi_rpc.core.errors import Failure, Invalid, Missing, Refused
+from pi_rpc.core.events import RuntimeReplaced, SessionClosed, SessionOpened, SwapReason
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.ports import Store, StoredSession
+from pi_rpc.core.tree import ROOT
+from pi_rpc.session.copying import CopyLines, chained, files_of_copy
+from pi_rpc.session.folders import folder, folder_of, same_file
+from pi_rpc.session.navigating import one_line
+from pi_rpc.session.prompting import abort
+from pi_rpc.session.reading import Reader, View
+from pi_rpc.session.session import Session, Surroundings, iso_from_ms
+
+log = logging.getLogger(__name__)
+
+Build = Callable[[], Awaitable[Session]]
+"""Makes the runtime that takes over, once the old run is settled."""
+
+SESSION_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+"""Ids a caller may choose, by the session format."""
+
+SESSION_ID_CHARS_MAX = 128
+"""Ids become part of file names."""
+
+LIVE_SESSIONS_MAX = 1000
+"""How many sessions may be live at once; each costs a lease, an open file and its tree."""
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """How a new session starts."""
+
+    cwd: str
+    session_id: str | None = None
+    name: str | None = None
+    ephemeral: bool = False
+    parent_session: str | None = None
+    model: tuple[str, str] | None = None
+    thinking_level: str | None = None
+    script: JsonObject | None = None
+
+
+class Copying(msgspec.Struct, frozen=True):
+    """What to copy, and where to."""
+
+    reason: Literal["fork", "clone"]
+    entry_id: str | None
+    """The entry to copy up to; None is the leaf."""
+    position: Position
+    cwd: str | None
+    """Another folder for the copy; None is the source's."""
+    new_session_id: str | None
+    activate: bool
+    """Whether the copy's runtime replaces the source's."""
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """A fork or clone."""
+
+    session: Session
+    draft: str | None
+
+
+class Host:
+    """Every live session of this daemon."""
+
+    def __init__(
+        self, store: Store, around: Surroundings, tasks: anyio.abc.TaskGroup, version: str
+    ) -> None:
+        self.store = store
+        self.around = around
+        self.tasks = tasks
+        self.version = version
+        self.reader = Reader(store, self)
+        self._live: dict[str, Session] = {}
+        self._opening: dict[str, anyio.Event] = {}
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The live sessions, oldest runtime first."""
+        return list(self._live.values())
+
+    def find(self, session_id: str) -> Session | None:
+        """The live session of this id."""
+        return self._live.get(session_id)
+
+    def session(self, session_id: str) -> Session:
+        """The live session of this id. Raises Missing `session_not_open`."""
+        found = self._live.get(session_id)
+        if found is None:
+            raise Missing("session_not_open", "no such session is open", sessionId=session_id)
+        return found
+
+    async def new(self, opening: Opening) -> Session:
+        """Make a session and its runtime; stored at once, for an empty session is a session.
+
+        Raises Missing `cwd_missing`, Invalid `bad_session_id`, Refused `session_exists`.
+        """
+        # What has begun is carried to its end: no file is left that nobody was told of.
+        with anyio.CancelScope(shield=True):
+            session = await self._build_new(opening)
+        return self._announce(session, "new")
+
+    async def _build_new(self, opening: Opening) -> Session:
+        cwd = folder(opening.cwd)
+        self._refuse_when_full()
+        if opening.model is not None:
+            self.around.models.provider_of(*opening.model)
+        header = self._header(opening.session_id, str(cwd), opening.parent_session)
+        model = opening.model or self.around.models.default()
+        bodies: list[Body] = [] if model is None else [model_change(*model)]
+        bodies.append(thinking_level_change(opening.thinking_level or "off"))
+        if opening.name:
+            bodies.append(session_info(one_line(opening.name)))
+        # Stored together with the header: a session is there whole or not at all.
+        lines = chained(bodies, self.around.ids, header.timestamp)
+        stored = await self.store.create(header, lines, ephemeral=opening.ephemeral)
+        session = self._runtime(stored, cwd)
+        session.script = opening.script
+        return session
+
+    async def open(
+        self, which: str | Path, mode: Literal["own", "read"] = "own", cwd: str | None = None
+    ) -> Session:
+        """The runtime of a stored session: the live one, or a new one that takes the lease.
+
+        Raises Missing `session_not_found` or `cwd_missing` (with choices), Locked with the owner,
+        Invalid `not_a_session`.
+        """
+        live = self.reader.live_of(which)
+        if live is not None and (live.stored.writable or mode == "read"):
+            return live
+        async with self._opening_once(which):
+            live = self.reader.live_of(which)
+            if live is not None:
+                if live.stored.writable or mode == "read":
+                    return live
+                # Whoever only looked on gives way to whoever wants to write.
+                await self.close(live, "reopened")
+            session = await self._build_opened(which, mode, cwd)
+            return self._announce(session, "open")
+
+    async def _build_opened(
+        self, which: str | Path, mode: Literal["own", "read"], cwd: str | None
+    ) -> Session:
+        self._refuse_when_full()
+        stored = await self.store.open(which, mode, cwd)
+        try:
+            live = self._live.get(stored.header.session_id)
+            if live is not None:
+                raise Refused(
+                    "session_open_elsewhere",
+                    "a session of this id is open from another file",
+                    sessionId=live.session_id,
+                    path=str(live.stored.path),
+                )
+            return self._runtime(stored, folder_of(stored, mode, cwd))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await stored.close()
+            raise
+
+    @asynccontextmanager
+    async def _opening_once(self, which: str | Path) -> AsyncIterator[None]:
+        key = str(which)
+        while key in self._opening:
+            await self._opening[key].wait()
+        self._opening[key] = anyio.Event()
+        try:
+            yield
+        finally:
+            self._opening.pop(key).set()
+
+    async def copy(self, source: Session, copying: Copying) -> Copied:
+        """A new session from a path of this one.
+
+        Raises Missing, Refused and Busy; then nothing was made.
+        """
+        source.refuse_if_moving()
+        plan = _copy_plan(source, copying)
+        target = folder(copying.cwd) if copying.cwd is not None else source.cwd
+        if not copying.activate:
+            with source.moving(copying.reason), anyio.CancelScope(shield=True):
+                session = await self._build_copy(source, plan, target, copying.new_session_id)
+            return Copied(self._announce(session, copying.reason, source.session_id), plan.draft)
+
+        async def build() -> Session:
+            # The run that was settled may have moved the leaf the plan was made for.
+            settled = _copy_plan(source, copying)
+            return await self._build_copy(source, settled, target, copying.new_session_id)
+
+        session = await self.replace(source, build, copying.reason)
+        return Copied(session, plan.draft)
+
+    async def _build_copy(
+        self, source: Session, plan: CopyPlan, cwd: Path, new_session_id: str | None
+    ) -> Session:
+        self._refuse_when_full()
+        header = self._header(new_session_id, str(cwd), _path_text(source.stored))
+        copied = CopyLines(source, header.timestamp)
+        copied.add_plan(plan)
+        ephemeral = source.stored.path is None
+        stored = await self.store.create(header, copied.lines, source.stored, ephemeral)
+        session = self._runtime(stored, cwd)
+        session.model = session.model or source.model
+        session.script = source.script
+        session.script_position = source.script_position
+        session.files = files_of_copy(source, plan, session.leaf_row, cwd)
+        return session
+
+    async def replace(self, old: Session, build: Build, reason: SwapReason) -> Session:
+        """Swap a runtime: settle the old run, build the new, commit, close the old, tell.
+
+        When building fails the old runtime is live again and the failure says `recovered`.
+        """
+        with old.moving(reason):
+            await abort(old)
+            # From here on nothing may be left half done.
+            with anyio.CancelScope(shield=True):
+                try:
+                    new = await build()
+                except Failure as failure:
+                    failure.data.setdefault("recovered", True)
+                    raise
+                await self._hand_over(old, new, reason)
+        return new
+
+    async def _hand_over(self, old: Session, new: Session, reason: SwapReason) -> None:
+        fresh = self._live.get(new.session_id) is not new
+        self._live.pop(old.session_id, None)
+        self._live[new.session_id] = new
+        old.closed = True
+        if new.stored is not old.stored:
+            await old.stored.close()
+        old.tell(
+            RuntimeReplaced(old.runtime_id, old.session_id, new.runtime_id, new.session_id, reason)
+        )
+        if fresh:
+            parent = old.session_id if reason in ("fork", "clone") else None
+            new.tell(SessionOpened(reason, new.leaf_id, new.header.parent_session, parent))
+
+    async def switch(self, old: Session, which: str | Path, cwd: str | None) -> Session:
+        """Replace a runtime by that of another stored session."""
+        live = self.reader.live_of(which)
+        if live is old:
+            raise Refused("same_session", "this session is already the one that is open")
+
+        async def build() -> Session:
+            found = self.reader.live_of(which)
+            return found if found is not None else await self._build_opened(which, "own", cwd)
+
+        return await self.replace(old, build, "switch")
+
+    async def new_replacing(self, old: Session, opening: Opening) -> Session:
+        """Replace a runtime by that of a new session."""
+
+        async def build() -> Session:
+            return await self._build_new(opening)
+
+        return await self.replace(old, build, "new")
+
+    async def import_file(self, path: Path, cwd: str | None, replaced: Session | None) -> Session:
+        """Bring a session file from anywhere into the store and open it.
+
+        Raises Missing `file_not_found` or `cwd_missing`, Invalid `not_a_session`; then nothing
+        stays behind.
+        """
+
+        async def build() -> Session:
+            self._refuse_when_full()
+            stored = await self.store.adopt(path, cwd or "")
+            try:
+                where = folder_of(stored, "own", cwd)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await stored.close()
+                    if stored.path is not None and not same_file(stored.path, path):
+                        await self.store.delete(stored.header.session_id)
+                raise
+            return self._runtime(stored, where)
+
+        if replaced is not None:
+            return await self.replace(replaced, build, "import")
+        with anyio.CancelScope(shield=True):
+            session = await build()
+        return self._announce(session, "import")
+
+    async def relocate(self, old: Session, cwd: str | None, reason: SwapReason) -> Session:
+        """A fresh runtime of the same session, in another folder if one is given (not stored)."""
+        where = folder(cwd) if cwd is not None else old.cwd
+
+        async def build() -> Session:
+            session = self._runtime(old.stored, where)
+            session.model = old.model
+            session.thinking_level = old.thinking_level
+            session.script = old.script
+            session.script_position = old.script_position
+            session.leaf_row = old.leaf_row
+            session.projection.rebase(old.leaf_row)
+            if where == old.cwd:
+                session.files = old.files
+            return session
+
+        return await self.replace(old, build, reason)
+
+    async def close(self, session: Session, reason: str = "closed") -> None:
+        """End a runtime: its run is stopped and stored, its lease given up."""
+        if session.closed:
+            return
+        with session.moving("close"):
+            await abort(session)
+            with anyio.CancelScope(shield=True):
+                session.closed = True
+                self._live.pop(session.session_id, None)
+                await session.stored.close()
+                session.tell(SessionClosed(reason))
+
+    async def delete(self, session_id: str) -> Path | None:
+        """Put a session into the trash, its runtime closed first."""
+        live = self._live.get(session_id)
+        if live is not None:
+            await self.close(live, "deleted")
+        self.reader.forget(session_id)
+        return await self.store.delete(session_id)
+
+    async def close_all(self) -> None:
+        """End every runtime, those with runs first stopped together.
+
+        Failures are logged, not raised.
+        """
+        async with anyio.create_task_group() as tasks:
+            for session in self.sessions:
+                tasks.start_soon(self._close_quietly, session)
+        await self.reader.close()
+
+    async def _close_quietly(self, session: Session) -> None:
+        try:
+            await self.close(session, "shutdown")
+        except Failure as failure:
+            log.error("session %s did not close: %r", session.session_id, failure)
+
+    async def view(self, which: str | Path) -> View:
+        """A session to look at: the live one if it is, else what is stored, without a lease."""
+        return await self.reader.view(which)
+
+    def _header(self, session_id: str | None, cwd: str, parent_session: str | None) -> Header:
+        if session_id is not None:
+            _refuse_bad_session_id(session_id)
+        now = iso_from_ms(self.around.clock.now_ms())
+        return Header(session_id or self.around.ids.unique_id(), now, cwd, parent_session)
+
+    def _runtime(self, stored: StoredSession, cwd: Path) -> Session:
+        return Session(stored, cwd, self.around.ids.unique_id(), self.around)
+
+    def _announce(self, session: Session, reason: str, parent: str | None = None) -> Session:
+        self._live[session.session_id] = session
+        parent_session = session.header.parent_session
+        session.tell(SessionOpened(reason, session.leaf_id, parent_session, parent))
+        return session
+
+    def _refuse_when_full(self) -> None:
+        if len(self._live) >= LIVE_SESSIONS_MAX:
+            raise Refused(
+                "too_many_sessions", "too many sessions are live", limit=LIVE_SESSIONS_MAX
+            )
+
+
+def _copy_plan(source: Session, copying: Copying) -> CopyPlan:
+    entry_id = copying.entry_id
+    row = source.leaf_row if entry_id is None else source.tree.row_of(entry_id)
+    if row == ROOT:
+        raise Refused("nothing_to_copy", "the session has no entry to copy up to")
+    return plan_copy(source.tree, row, copying.position, source.session_id)
+
+
+def _refuse_bad_session_id(session_id: str) -> None:
+    if len(session_id) > SESSION_ID_CHARS_MAX or not SESSION_ID.fullmatch(session_id):
+        raise Invalid(
+            "bad_session_id",
+            "an id is letters and digits, with dots, dashes and underscores between them",
+            sessionId=session_id[:SESSION_ID_CHARS_MAX],
+        )
+
+
+def _path_text(stored: StoredSession) -> str | None:
+    return None if stored.path is None else str(stored.path)

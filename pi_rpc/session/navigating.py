@@ -1,0 +1,128 @@
+"""Moving the leaf inside its session, and labels and edits that hang on a place in the tree.
+
+A move is durable before it is reported: without its mark on the disk the move did not happen.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from pi_rpc.core.branching import plan_navigation
+from pi_rpc.core.context_edits import plan_context_edit
+from pi_rpc.core.entries import Body, Entry, cursor, label, session_info
+from pi_rpc.core.errors import Invalid
+from pi_rpc.core.events import Environment, LabelChanged, LeafMoved, SessionRenamed
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.tree import ROOT
+from pi_rpc.core.versions import verdict
+from pi_rpc.session.session import Session
+
+Restore = Literal["none", "try"]
+
+
+class Navigated(msgspec.Struct, frozen=True):
+    """Where a navigation ended."""
+
+    leaf_id: str | None
+    draft: str | None
+    environment: Environment
+
+
+async def navigate(
+    session: Session, target_id: str | None, label_text: str | None = None
+) -> Navigated:
+    """Move the leaf to `target_id`, or above it where the user spoke; None is before all.
+
+    Raises Busy while a run or another move holds the session, Missing `entry_not_found`.
+    """
+    with session.acting("navigate"):
+        session.refuse_unless_writable()
+        tree = session.tree
+        target_row = tree.row_or_root(target_id)
+        if target_row == session.leaf_row:
+            return Navigated(session.leaf_id, None, session.environment)
+        plan = plan_navigation(tree, target_row)
+        source_id = session.leaf_id
+        environment = verdict(tree, session.files, plan.leaf_row)
+        if plan.leaf_row != session.leaf_row or label_text:
+            leaf_id = tree.id_or_none(plan.leaf_row)
+            await session.record(
+                _mark(leaf_id, source_id, target_id, label_text, environment), below=plan.leaf_row
+            )
+            await session.sync()
+            session.tell(
+                LeafMoved(
+                    source_id,
+                    session.leaf_id,
+                    "navigate",
+                    tree.id_or_none(tree.visible(session.leaf_row)),
+                    environment,
+                )
+            )
+            if label_text and target_id is not None:
+                session.tell(LabelChanged(target_id, label_text))
+        return Navigated(session.leaf_id, plan.draft, environment)
+
+
+def _mark(
+    leaf_id: str | None,
+    source_id: str | None,
+    target_id: str | None,
+    label_text: str | None,
+    environment: Environment,
+) -> Body:
+    # A label hangs below the new leaf and so makes the move durable by itself.
+    if label_text and target_id is not None:
+        return label(target_id, label_text)
+    return cursor(leaf_id, source_id, target_id, msgspec.to_builtins(environment))
+
+
+async def set_label(session: Session, target_id: str, text: str | None) -> Entry:
+    """Label an entry, or clear its label with None or an empty text.
+
+    Raises Missing, Busy, Locked.
+    """
+    session.refuse_if_moving()
+    session.tree.row_of(target_id)
+    [entry] = await session.record(label(target_id, text))
+    await session.sync()
+    session.tell(LabelChanged(target_id, text or None))
+    return entry
+
+
+async def rename(session: Session, name: str) -> str | None:
+    """Name the session; line breaks become spaces and nothing but blanks clears the name."""
+    session.refuse_if_moving()
+    await session.record(session_info(one_line(name)))
+    await session.sync()
+    session.tell(SessionRenamed(session.tree.name()))
+    return session.tree.name()
+
+
+def one_line(name: str) -> str:
+    """A name as it is stored: each run of line breaks one space, no blanks around it."""
+    parts = name.replace("\r", "\n").split("\n")
+    return " ".join(part for part in parts if part).strip()
+
+
+async def edit_context(
+    session: Session, target_ids: list[str], replacement: JsonObject | None, pairs: bool
+) -> list[Entry]:
+    """Show the model another content for entries of the path, or none.
+
+    Raises Invalid, Missing and Refused as `plan_context_edit` does, Busy during a move.
+    """
+    session.refuse_if_moving()
+    if not target_ids:
+        raise Invalid("no_target", "an edit needs a target")
+    bodies = plan_context_edit(session.tree, session.leaf_row, target_ids, replacement, pairs=pairs)
+    entries = await session.record(*bodies)
+    await session.sync()
+    return entries
+
+
+def visible_leaf_id(session: Session) -> str | None:
+    """The nearest step of the conversation at or above the leaf."""
+    if session.leaf_row == ROOT:
+        return None
+    return session.tree.id_or_none(session.tree.visible(session.leaf_row))

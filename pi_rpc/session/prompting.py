@@ -1,0 +1,150 @@
+"""Words for the model: accepted, queued or refused, and runs stopped and waited for.
+
+Accepting is one step without a wait in it, so of two prompts that arrive together one starts and
+the other is told so.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import anyio.abc
+import msgspec
+
+from pi_rpc.core.errors import Busy, Invalid, Missing, Refused
+from pi_rpc.core.events import Outcome, QueueChanged
+from pi_rpc.core.messages import Block, JsonObject, user_message
+from pi_rpc.core.turns import QueueName, Stopped
+from pi_rpc.session.running import run_until_settled
+from pi_rpc.session.session import LiveRun, Queued, Session
+
+WhenBusy = Literal["refuse", "steer", "followUp"]
+Disposition = Literal["started", "queued", "handled"]
+
+QUEUED_MAX = 1000
+"""How many messages may wait in one queue."""
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """What became of a prompt."""
+
+    run_id: str | None
+    disposition: Disposition
+    item_id: str | None = None
+
+
+def prompt(
+    session: Session,
+    tasks: anyio.abc.TaskGroup,
+    text: str,
+    images: Sequence[Block] = (),
+    when_busy: WhenBusy = "refuse",
+) -> Admission:
+    """Start a run with these words, or do what `when_busy` says while one is live.
+
+    Raises Busy, Locked, Invalid `empty_prompt`, Refused `no_model` or `no_key`, Missing
+    `model_not_found`; then nothing was recorded.
+    """
+    session.refuse_if_moving()
+    session.refuse_unless_writable()
+    if not text and not images:
+        raise Invalid("empty_prompt", "a prompt needs a text or an image")
+    if session.run is not None:
+        if when_busy == "refuse":
+            raise Busy("run_in_progress", "a run is going on", runId=session.run.run_id)
+        queue: QueueName = "steering" if when_busy == "steer" else "followUp"
+        return enqueue(session, queue, text, images)
+    if session.model is None:
+        raise Refused("no_model", "no model is chosen, and none is usable by itself")
+    session.around.models.provider_of(*session.model)
+    run = LiveRun(session.around.ids.unique_id())
+    session.run = run
+    message = user_message(text, images, session.around.clock.now_ms())
+    tasks.start_soon(run_until_settled, session, run, message)
+    return Admission(run.run_id, "started")
+
+
+def enqueue(
+    session: Session, queue: QueueName, text: str, images: Sequence[Block] = ()
+) -> Admission:
+    """Let words wait for the next request, or for the end of the run.
+
+    While idle, for the next run.
+    """
+    session.refuse_if_moving()
+    session.refuse_unless_writable()
+    if not text and not images:
+        raise Invalid("empty_prompt", "a message needs a text or an image")
+    waiting = session.steering if queue == "steering" else session.follow_up
+    if len(waiting) >= QUEUED_MAX:
+        raise Refused("queue_full", "too many messages wait already", limit=QUEUED_MAX)
+    message = user_message(text, images, session.around.clock.now_ms())
+    item = Queued(session.around.ids.unique_id(), text, message)
+    waiting.append(item)
+    tell_queues(session)
+    return Admission(session.run.run_id if session.run else None, "queued", item.id)
+
+
+def remove_queued(session: Session, item_id: str) -> Queued:
+    """Take one waiting message back. Raises Missing `queue_item_not_found`."""
+    for waiting in (session.steering, session.follow_up):
+        for item in waiting:
+            if item.id == item_id:
+                waiting.remove(item)
+                tell_queues(session)
+                return item
+    raise Missing("queue_item_not_found", "no such message waits", itemId=item_id)
+
+
+def clear_queues(session: Session) -> tuple[list[Queued], list[Queued]]:
+    """Take all waiting messages back: steering and follow-ups."""
+    cleared = (list(session.steering), list(session.follow_up))
+    session.steering.clear()
+    session.follow_up.clear()
+    if any(cleared):
+        tell_queues(session)
+    return cleared
+
+
+def queues_object(session: Session) -> JsonObject:
+    """Both queues as they are told."""
+    return {
+        "steering": [item.as_object() for item in session.steering],
+        "followUp": [item.as_object() for item in session.follow_up],
+    }
+
+
+def tell_queues(session: Session) -> None:
+    """Publish both queues, whole."""
+    queues = queues_object(session)
+    session.tell(QueueChanged(queues["steering"], queues["followUp"]))
+
+
+async def abort(session: Session, run_id: str | None = None) -> Outcome | None:
+    """Stop the live run and wait until the session is quiet; what waits in the queues waits on.
+
+    Returns the outcome, of the last run when it has already settled; None when none ever ran here.
+    Raises Conflict `run_conflict` when another run is live than the one meant.
+    """
+    run = session.run_named(run_id)
+    if run is not None:
+        stop(run)
+    return await wait_until_settled(session, run_id)
+
+
+def stop(run: LiveRun) -> None:
+    """Ask a run to end; asking again changes nothing."""
+    if not run.stop.is_set():
+        run.stop.set()
+        run.machine.feed(Stopped())
+
+
+async def wait_until_settled(session: Session, run_id: str | None = None) -> Outcome | None:
+    """The outcome of the live run once it is settled, or of the last one.
+
+    Raises Conflict `run_conflict` when another run is live than the one meant.
+    """
+    run = session.run_named(run_id) or session.last_run
+    if run is None:
+        return None
+    await run.settled.wait()
+    return run.outcome

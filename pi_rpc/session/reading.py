@@ -1,0 +1,115 @@
+"""Sessions to look at, without a lease: reading is not opening.
+
+A live session is looked at where it lives. Others are read from the store and kept for a while, a
+few at a time, and looked at again for what was appended each time they are asked for.
+"""
+
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import msgspec
+
+from pi_rpc.core.entries import Header
+from pi_rpc.core.errors import Failure
+from pi_rpc.core.policy import OURS
+from pi_rpc.core.ports import Store, StoredSession
+from pi_rpc.core.projection import LiveProjection
+from pi_rpc.core.tree import Tree
+from pi_rpc.session.session import Session
+
+KEPT_VIEWS_MAX = 8
+"""How many stored sessions that nobody opened are kept ready for the next question."""
+
+
+class View(msgspec.Struct, frozen=True):
+    """A session as questions see it."""
+
+    tree: Tree
+    leaf_row: int
+    stored: StoredSession
+    live: Session | None
+    projection: LiveProjection
+
+    @property
+    def header(self) -> Header:
+        """The file's first line."""
+        return self.stored.header
+
+
+class LiveSessions(Protocol):
+    """Where live sessions are found."""
+
+    @property
+    def sessions(self) -> list[Session]:
+        """All of them."""
+        ...
+
+    def find(self, session_id: str) -> Session | None:
+        """The live session of this id."""
+        ...
+
+
+class Reader:
+    """Views of sessions, live or stored."""
+
+    def __init__(self, store: Store, live: LiveSessions) -> None:
+        self._store = store
+        self._live = live
+        self._kept: dict[str, tuple[StoredSession, Tree, LiveProjection]] = {}
+        self._reading = anyio.Lock()
+
+    async def view(self, which: str | Path) -> View:
+        """Raises Missing `session_not_found`, Invalid `not_a_session`, Outside."""
+        live = self.live_of(which)
+        if live is not None:
+            return View(live.tree, live.leaf_row, live.stored, live, live.projection)
+        async with self._reading:
+            key = str(which)
+            kept = self._kept.pop(key, None)
+            if kept is not None:
+                kept = await self._refreshed(kept)
+            if kept is None:
+                stored = await self._store.open(which, "read")
+                tree = Tree(stored.heads, stored.line)
+                kept = (stored, tree, LiveProjection(tree, tree.stored_leaf(), OURS))
+            self._kept[key] = kept
+            while len(self._kept) > KEPT_VIEWS_MAX:
+                await self._kept.pop(next(iter(self._kept)))[0].close()
+        stored, tree, projection = kept
+        return View(tree, tree.stored_leaf(), stored, None, projection)
+
+    def live_of(self, which: str | Path) -> Session | None:
+        """The live session meant, by id or by path."""
+        if isinstance(which, str):
+            return self._live.find(which)
+        resolved = which.resolve()
+        for session in self._live.sessions:
+            if session.stored.path is not None and session.stored.path.resolve() == resolved:
+                return session
+        return None
+
+    async def _refreshed(
+        self, kept: tuple[StoredSession, Tree, LiveProjection]
+    ) -> tuple[StoredSession, Tree, LiveProjection] | None:
+        stored, tree, projection = kept
+        try:
+            rows = await stored.refresh()
+        except Failure:
+            # The file was replaced or is gone: what it is now must be found out afresh.
+            await stored.close()
+            return None
+        if rows:
+            projection.rebase(tree.stored_leaf())
+        return kept
+
+    def forget(self, session_id: str) -> None:
+        """Keep nothing of a session that goes away."""
+        for key, (stored, _, _) in list(self._kept.items()):
+            if stored.header.session_id == session_id:
+                del self._kept[key]
+
+    async def close(self) -> None:
+        """Let go of every kept file."""
+        while self._kept:
+            await self._kept.popitem()[1][0].close()

@@ -1,0 +1,345 @@
+"""One live session: the runtime that owns a history.
+
+`record` is the only write path: an entry is stored, then it joins the tree, then it is told.
+Everything else a session does is a function in a file beside this one.
+
+Promises
+- Memory follows disk: after a failed append the tree, the leaf and the context are as before.
+- Entries of one `record` stand together in the file and chain below each other.
+- One act moves the leaf at a time; the loser is told who holds the session.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import msgspec
+
+from pi_rpc.core.codec import encode
+from pi_rpc.core.entries import Body, Entry, Header, entry_object
+from pi_rpc.core.errors import Busy, Conflict, Failure, Locked, Stopped
+from pi_rpc.core.events import (
+    Diagnostic,
+    EntryAppended,
+    Environment,
+    Event,
+    ForeignAppended,
+    Outcome,
+)
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.policy import OURS, Policy
+from pi_rpc.core.ports import Clock, Ids, Models, NewLine, StoredSession, Tool
+from pi_rpc.core.projection import LiveProjection
+from pi_rpc.core.tree import DEAD_END_KINDS, Tree
+from pi_rpc.core.turns import Run
+from pi_rpc.core.versions import FilesAt, files_at_opening, verdict
+from pi_rpc.session.hub import Hub
+
+FOREIGN_RETRIES_MAX = 8
+"""How often an append gives way to another program that keeps writing into the same file."""
+
+FOREIGN_IDS_TOLD_MAX = 1000
+"""How many ids of foreign entries one event names."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a runtime is given to work with."""
+
+    clock: Clock
+    ids: Ids
+    models: Models
+    tools: dict[str, Tool]
+    spill_root: Path
+    """Where output too long to show is kept, a folder for each session."""
+    left_behind: anyio.abc.TaskGroup
+    """Where tools run, so that one which withstands being stopped holds up nobody."""
+    grace_s: float = 5.0
+    """How long a stopped tool may take to end before it is abandoned."""
+    sync_each_entry: bool = True
+    """Whether an entry is synced before it is told; else at turn ends and moves only."""
+    policy: Policy = OURS
+
+
+class Queued(msgspec.Struct, frozen=True):
+    """Words that wait for the model."""
+
+    id: str
+    text: str
+    message: JsonObject
+
+    def as_object(self) -> JsonObject:
+        """As it is told."""
+        return {"id": self.id, "text": self.text}
+
+
+class LiveRun:
+    """A run that was accepted and has not settled."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.machine = Run()
+        self.stop = anyio.Event()
+        self.settled = anyio.Event()
+        self.outcome: Outcome | None = None
+
+
+class Session:
+    """The one live machinery of a session."""
+
+    def __init__(
+        self, stored: StoredSession, cwd: Path, runtime_id: str, around: Surroundings
+    ) -> None:
+        self.stored = stored
+        self.cwd = cwd
+        self.around = around
+        self.tree = Tree(stored.heads, stored.line)
+        self.leaf_row = self.tree.stored_leaf()
+        self.projection = LiveProjection(self.tree, self.leaf_row, around.policy)
+        self.hub = Hub(stored.header.session_id, runtime_id)
+        self.files: FilesAt = files_at_opening(self.tree, self.leaf_row)
+        self.diagnostics = list(stored.diagnostics)
+        self.model = self._restored_model()
+        self.thinking_level = self.projection.thinking_level
+        self.run: LiveRun | None = None
+        self.last_run: LiveRun | None = None
+        self.steering: list[Queued] = []
+        self.follow_up: list[Queued] = []
+        self.script: JsonObject | None = None
+        self.script_position = 0
+        self.active_tools: list[str] = list(around.tools)
+        self.cursor_seq = 0
+        self.last_asked_row: int | None = None
+        """The leaf the model was asked at last, None before the first request."""
+        self._act: str | None = None
+        self._environment: tuple[tuple[FilesAt, int], Environment] | None = None
+        self._writing = anyio.Lock()
+        self.closed = False
+
+    def _restored_model(self) -> tuple[str, str] | None:
+        recorded = self.projection.model
+        if recorded is None:
+            return self.around.models.default()
+        try:
+            self.around.models.provider_of(*recorded)
+        except Failure as failure:
+            fallback = self.around.models.default()
+            instead = "none" if fallback is None else "/".join(fallback)
+            self.diagnostics.append(
+                Diagnostic(
+                    "warning",
+                    "model_unavailable",
+                    f"{'/'.join(recorded)} cannot be used ({failure.message}); using {instead}",
+                )
+            )
+            return fallback
+        return recorded
+
+    @property
+    def header(self) -> Header:
+        """The file's first line."""
+        return self.stored.header
+
+    @property
+    def session_id(self) -> str:
+        """The durable name."""
+        return self.stored.header.session_id
+
+    @property
+    def runtime_id(self) -> str:
+        """The name of this machinery."""
+        return self.hub.runtime_id
+
+    @property
+    def leaf_id(self) -> str | None:
+        """Where the leaf stands, None before the first entry."""
+        return self.tree.id_or_none(self.leaf_row)
+
+    @property
+    def spill_folder(self) -> Path:
+        """Where output of this session's tools too long to show is kept."""
+        return self.around.spill_root / self.session_id
+
+    @property
+    def environment(self) -> Environment:
+        """How the working directory stands against the leaf."""
+        asked = (self.files, self.leaf_row)
+        if self._environment is None or self._environment[0] != asked:
+            self._environment = (asked, verdict(self.tree, *asked))
+        return self._environment[1]
+
+    def tell(self, event: Event, weight: int = 0) -> None:
+        """Publish an event; `weight` is the length of its text in characters."""
+        self.hub.publish(event, weight)
+
+    @contextmanager
+    def acting(self, act: str) -> Iterator[None]:
+        """Hold the session for a move. Raises Busy naming the act or run that holds it."""
+        self.refuse_unless_quiet()
+        with self.moving(act):
+            yield
+
+    @contextmanager
+    def moving(self, act: str) -> Iterator[None]:
+        """Hold the session for a move that itself deals with a live run."""
+        self.refuse_if_moving()
+        self._act = act
+        try:
+            yield
+        finally:
+            self._act = None
+
+    def refuse_if_moving(self) -> None:
+        """Raise Busy when a move is going on, Stopped when this runtime is over."""
+        if self.closed:
+            raise Stopped("runtime_over", "this runtime is over", runtimeId=self.runtime_id)
+        if self._act is not None:
+            raise Busy("move_in_progress", f"the session is busy: {self._act}", act=self._act)
+
+    def refuse_unless_quiet(self) -> None:
+        """Raise Busy when a run or a move is going on."""
+        self.refuse_if_moving()
+        if self.run is not None:
+            raise Busy("run_in_progress", "a run is going on", runId=self.run.run_id)
+
+    def refuse_unless_leaf(self, expected: str | None) -> None:
+        """Raise Conflict when the leaf is not where the caller thinks it is."""
+        if expected != self.leaf_id:
+            raise Conflict(
+                "leaf_conflict", "the leaf has moved", expected=expected, actual=self.leaf_id
+            )
+
+    def refuse_unless_writable(self) -> None:
+        """Raise Locked when this session was opened to read only."""
+        if not self.stored.writable:
+            raise Locked("read_only", "the session is open to read only")
+
+    async def record(
+        self, *bodies: Body, below: int | None = None, times: Sequence[str | None] = ()
+    ) -> list[Entry]:
+        """Append entries at the leaf, or below a given row, and tell of them.
+
+        The leaf goes to the last of them; a mark that is a dead end leaves it on the row above.
+        Raises Locked, Outside or Damaged as the store does; then nothing has changed.
+        """
+        self.refuse_unless_writable()
+        # An append that has begun is carried to its end: a cancelled caller must not leave lines on
+        # the disk that nobody was told of.
+        recorded: list[Entry] = []
+        with anyio.CancelScope(shield=True):
+            recorded += await self._record(bodies, below, times)
+        return recorded
+
+    async def _record(
+        self, bodies: Sequence[Body], below: int | None, times: Sequence[str | None]
+    ) -> list[Entry]:
+        async with self._writing:
+            parent = self.leaf_row if below is None else below
+            entries = await self._append(bodies, parent, times)
+            before = self.leaf_row
+            for entry in entries:
+                self._advance(entry, moved=below is not None)
+            if self.leaf_row != before:
+                self.cursor_seq += 1
+            for entry in entries:
+                self.tell(
+                    EntryAppended(entry.id, entry.type, entry.object["parentId"], self.leaf_id)
+                )
+            return entries
+
+    async def _append(
+        self, bodies: Sequence[Body], parent: int, times: Sequence[str | None]
+    ) -> list[Entry]:
+        for _ in range(FOREIGN_RETRIES_MAX):
+            self._take_in(await self.stored.refresh())
+            lines, objects = self._composed(bodies, parent, times)
+            try:
+                rows = await self.stored.append(lines, durable=self.around.sync_each_entry)
+            except Conflict:
+                continue
+            return [self.tree.learn(row, stored) for row, stored in zip(rows, objects, strict=True)]
+        raise Conflict("foreign_append", "another program keeps writing into this session's file")
+
+    def _composed(
+        self, bodies: Sequence[Body], parent: int, times: Sequence[str | None]
+    ) -> tuple[list[NewLine], list[JsonObject]]:
+        now = iso_from_ms(self.around.clock.now_ms())
+        lines: list[NewLine] = []
+        objects: list[JsonObject] = []
+        used: set[str] = set()
+        next_row = len(self.tree)
+        parent_id = self.tree.id_or_none(parent)
+        for place, body in enumerate(bodies):
+            entry_id = self._fresh_id(used)
+            stamp = (times[place] if place < len(times) else None) or now
+            stored = entry_object(body, entry_id, parent_id, stamp)
+            lines.append(NewLine(encode(stored), entry_id, parent, body.kind))
+            objects.append(stored)
+            if body.kind not in DEAD_END_KINDS:
+                parent, parent_id = next_row, entry_id
+            next_row += 1
+        return lines, objects
+
+    def _fresh_id(self, used: set[str]) -> str:
+        entry_id = self.around.ids.entry_id()
+        while entry_id in used or self.tree.heads.row_of(entry_id) is not None:
+            entry_id = self.around.ids.entry_id()
+        used.add(entry_id)
+        return entry_id
+
+    def _advance(self, entry: Entry, moved: bool) -> None:
+        row = self.tree.parent(entry.row) if entry.kind in DEAD_END_KINDS else entry.row
+        if moved or entry.kind in DEAD_END_KINDS:
+            self.leaf_row = row
+            self.projection.rebase(row)
+        else:
+            self.leaf_row = row
+            self.projection.extend(row)
+
+    def _take_in(self, rows: range) -> None:
+        if not rows:
+            return
+        ids = [self.tree.heads.id_of(row) for row in rows[:FOREIGN_IDS_TOLD_MAX]]
+        self.tell(ForeignAppended(ids, len(rows)))
+
+    async def follow_file(self) -> range:
+        """Look for what another program appended and tell of it; a reader's leaf goes along."""
+        async with self._writing:
+            rows = await self.stored.refresh()
+            if rows and not self.stored.writable:
+                self.leaf_row = self.tree.stored_leaf()
+                self.projection.rebase(self.leaf_row)
+            self._take_in(rows)
+            return rows
+
+    async def sync(self) -> None:
+        """Everything told so far survives a loss of power when this returns."""
+        if self.stored.writable:
+            await self.stored.sync()
+
+    def run_named(self, run_id: str | None) -> LiveRun | None:
+        """The live run, if it is the one meant.
+
+        Raises Conflict `run_conflict` when it is another.
+        """
+        if run_id is not None and (self.run is None or self.run.run_id != run_id):
+            actual = self.run.run_id if self.run is not None else None
+            if self.last_run is not None and self.last_run.run_id == run_id:
+                return None
+            raise Conflict("run_conflict", "another run is live", expected=run_id, actual=actual)
+        return self.run
+
+
+def iso_from_ms(at_ms: int) -> str:
+    """A time as the format writes it: ISO 8601, UTC, milliseconds, `Z`."""
+    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
+
+
+def failure_object(failure: Failure) -> JsonObject:
+    """A failure as history and events carry it."""
+    return {"kind": failure.kind, "reason": failure.reason, "message": failure.message} | (
+        failure.data
+    )

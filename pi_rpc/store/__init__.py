@@ -1,0 +1,1 @@
+"""Where histories are kept: one writer a session, append only."""

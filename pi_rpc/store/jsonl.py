@@ -1,0 +1,205 @@
+"""A session in a JSON-lines file: append, flush, read back; bytes that are there never change.
+
+Promises
+- Every entry is written by one call, so a crash leaves whole lines and at most one torn one. A torn
+  line stays where it is; the next append begins behind it.
+- Memory follows disk: rows are added after the bytes are written, and, if asked for, synced.
+- The file is looked at before each append: what another program appended is never overwritten or
+  built upon unseen, and a file that was removed or replaced is not written to.
+- A session opened to read writes nothing and locks nobody out.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
+
+from pi_rpc.core.errors import Conflict, Damaged, Locked, Outside, Refused
+from pi_rpc.core.ports import NewLine
+from pi_rpc.store.copying import FileRows, check_lines
+from pi_rpc.store.disk import failing_as, outside, read_exactly
+from pi_rpc.store.lease import Lease
+from pi_rpc.store.loading import Loaded, load_more
+
+_Result = TypeVar("_Result")
+
+
+class FileSession:
+    """One open session file, with its lease when it may be written."""
+
+    def __init__(
+        self,
+        path: Path,
+        loaded: Loaded,
+        lease: Lease | None,
+        limiter: anyio.CapacityLimiter,
+        syncs: bool,
+    ) -> None:
+        self.path: Path | None = path
+        self.header = loaded.header
+        self.heads = loaded.heads
+        self.diagnostics = loaded.diagnostics
+        self.writable = lease is not None
+        self._file = loaded
+        self._lease = lease
+        self._limiter = limiter
+        self._syncs = syncs
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._closed = False
+        self._accounted = True
+        """Holds: every line of the file is a row here, or no entry."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the file that were looked at or written here."""
+        return self._file.size
+
+    def rows(self) -> FileRows:
+        """The rows as bytes of the file, readable also after this session is closed.
+
+        Whoever asks closes them.
+        """
+        if self._closed:
+            raise Refused("session_closed", "the session is closed")
+        return FileRows(
+            os.dup(self._file.fd), self._file.heads, self._file.offsets, self._file.lengths
+        )
+
+    def line(self, row: int) -> bytes:
+        """The stored bytes of a row. Raises Outside `read_failed`."""
+        if self._closed:
+            raise Outside("read_failed", "the session is closed", retryable=False)
+        if row < 0:
+            raise IndexError(row)
+        file = self._file
+        return read_exactly(file.fd, file.offsets[row], file.lengths[row])
+
+    async def refresh(self) -> range:
+        """Take in what another program appended; the new rows.
+
+        Raises Damaged `file_missing` or `file_replaced`.
+        """
+        async with self._turn:
+            file = self._file
+            size = self._present_size()
+            if size == file.size:
+                return range(len(file.heads), len(file.heads))
+            whole = not file.ended and file.scanned == file.size
+            # A last line that lacked only its newline is changed by anything else that follows.
+            if whole and read_exactly(file.fd, file.size, 1) != b"\n":
+                raise Damaged("file_replaced", "the last line was changed", path=str(file.path))
+            scan, ended = await self._in_thread(lambda: load_more(file, size))
+            return file.take(scan, ended, size)
+
+    async def append(self, lines: Sequence[NewLine], durable: bool) -> range:
+        """Append lines, all in one write; the new rows. `durable`: synced when this returns."""
+        if self._lease is None:
+            raise Locked("opened_to_read", "the session was opened to read", owner=None)
+        async with self._turn:
+            file = self._file
+            first = len(file.heads)
+            check_lines(lines, first)
+            size = self._present_size()
+            if size != file.size:
+                raise Conflict(
+                    "foreign_append",
+                    "another program appended to the file",
+                    expected=file.size,
+                    actual=size,
+                )
+            if not lines:
+                return range(first, first)
+            begun = b"" if file.ended else b"\n"
+            torn = not file.ended and file.scanned < file.size
+            data = begun + b"".join([line.raw + b"\n" for line in lines])
+            written = 0
+            try:
+                while written < len(data):
+                    written += os.write(file.fd, memoryview(data)[written:])
+                if durable:
+                    await self._sync()
+            except OSError as error:
+                self._leave(data[:written])
+                raise outside(error, "write_failed", file.path) from error
+            self._commit(lines, len(begun), torn)
+            return range(first, len(file.heads))
+
+    def _leave(self, written: bytes) -> None:
+        # What a failed append has written stays, for a file only grows; but nobody was told of it,
+        # so it is no row here.
+        if written:
+            self._accounted = False
+            file = self._file
+            file.size += len(written)
+            file.scanned = file.size
+            file.ended = written.endswith(b"\n")
+
+    def _commit(self, lines: Sequence[NewLine], begun: int, torn: bool) -> None:
+        file = self._file
+        offset = file.size + begun
+        for line in lines:
+            file.heads.append(line.entry_id, line.parent_row, line.kind)
+            file.offsets.append(offset)
+            file.lengths.append(len(line.raw))
+            offset += len(line.raw) + 1
+        file.size = file.scanned = offset
+        file.lines += len(lines) + torn
+        file.ended = True
+
+    async def sync(self) -> None:
+        """Everything appended so far is on the disk when this returns.
+
+        Raises Outside `write_failed` or `disk_full`.
+        """
+        async with self._turn:
+            if self._lease is None or self._closed:
+                return
+            with failing_as("write_failed", self._file.path):
+                await self._sync()
+
+    async def close(self) -> None:
+        """Give up the lease and the file; calling it again does nothing."""
+        with anyio.CancelScope(shield=True):
+            async with self._turn:
+                if not self._closed:
+                    self._closed = True
+                    await self._in_thread(self._close)
+
+    def _close(self) -> None:
+        try:
+            if self._lease is not None and self._accounted:
+                self._file.write_index()
+        finally:
+            os.close(self._file.fd)
+            if self._lease is not None:
+                self._lease.release()
+
+    async def _sync(self) -> None:
+        if self._syncs:
+            await self._in_thread(lambda: os.fdatasync(self._file.fd))
+
+    def _present_size(self) -> int:
+        file = self._file
+        if self._closed:
+            raise Refused("session_closed", "the session is closed")
+        state = os.fstat(file.fd)
+        try:
+            named = file.path.stat()
+        except FileNotFoundError as error:
+            raise Damaged("file_missing", "the file was removed", path=str(file.path)) from error
+        except OSError as error:
+            raise outside(error, "read_failed", file.path) from error
+        if not os.path.samestat(named, state):
+            raise Damaged("file_replaced", "another file has its name", path=str(file.path))
+        if state.st_size < file.size:
+            raise Damaged("file_replaced", "the file became shorter", path=str(file.path))
+        return state.st_size
+
+    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+        # What is under way on the disk is not left in the middle.
+        with anyio.CancelScope(shield=True):
+            result = await to_thread.run_sync(work, limiter=self._limiter)
+        return result  # noqa: RET504  (a scope may swallow, so nothing may follow it but this)

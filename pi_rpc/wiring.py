@@ -1,0 +1,82 @@
+"""Builds the parts and joins them; the only file that may know all."""
+
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.abc
+
+from pi_rpc import __version__
+from pi_rpc.config import Settings
+from pi_rpc.providers.choose import choose_models
+from pi_rpc.session.host import Host
+from pi_rpc.session.session import Surroundings
+from pi_rpc.store.choose import open_store
+from pi_rpc.tools.choose import KNOWN, tool_set
+
+
+class SystemClock:
+    """Unix time that never goes back within the process, whatever the wall clock does."""
+
+    def __init__(self) -> None:
+        self._last_ms = 0
+
+    def now_ms(self) -> int:
+        """Milliseconds."""
+        self._last_ms = max(self._last_ms, time.time_ns() // 1_000_000)
+        return self._last_ms
+
+
+class SystemIds:
+    """Names out of chance and time."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def entry_id(self) -> str:
+        """Eight hexadecimal characters."""
+        return os.urandom(4).hex()
+
+    def unique_id(self) -> str:
+        """A UUID, version 7 (RFC 9562): later ones sort after earlier ones of this process."""
+        stamp = (time.time_ns() // 1_000_000) << 16 | int.from_bytes(os.urandom(2)) >> 4 << 4
+        # Forty-eight bits of time, then twelve that count on within one millisecond.
+        self._last = max(self._last + 16, stamp)
+        high = (self._last >> 16 << 16) | 0x7000 | (self._last >> 4 & 0xFFF)
+        low = 1 << 63 | int.from_bytes(os.urandom(8)) >> 2
+        return str(uuid.UUID(int=high << 64 | low))
+
+
+@asynccontextmanager
+async def running_host(settings: Settings) -> AsyncIterator[Host]:
+    """A host with everything it needs; on exit its sessions are closed."""
+    ids = SystemIds()
+    store = open_store(
+        settings.sessions_root,
+        ids,
+        flat=settings.session_dir,
+        syncs=settings.durability != "off",
+    )
+    models = choose_models(settings.script_file, os.environ)
+    async with anyio.create_task_group() as left_behind, anyio.create_task_group() as tasks:
+        around = Surroundings(
+            clock=SystemClock(),
+            ids=ids,
+            models=models,
+            tools=tool_set(KNOWN),
+            spill_root=settings.agent_dir / "pi-rpc" / "spill",
+            left_behind=left_behind,
+            grace_s=settings.grace_s,
+            sync_each_entry=settings.durability == "entry",
+        )
+        host = Host(store, around, tasks, __version__)
+        try:
+            yield host
+        finally:
+            with anyio.CancelScope(shield=True):
+                await host.close_all()
+            left_behind.cancel_scope.cancel()
+            tasks.cancel_scope.cancel()

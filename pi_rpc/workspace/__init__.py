@@ -1,0 +1,1 @@
+"""States of the working directory: named, compared, and honest when unknown."""
