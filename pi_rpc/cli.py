@@ -2,7 +2,10 @@
 
 import os
 import sys
+from pathlib import Path
 
+from pi_rpc import __version__
+from pi_rpc.frontends.native.handshake import quick_answer
 from pi_rpc.wire.descriptors import StdioDescriptors
 
 
@@ -13,8 +16,6 @@ def main(arguments: list[str] | None = None) -> int:
     if not arguments or arguments == ["serve"]:
         return _serve()
     import argparse  # noqa: PLC0415
-
-    from pi_rpc import __version__  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         prog="pi-rpc",
@@ -41,7 +42,27 @@ def _serve(
     session_dir: str | None = None, script_file: str | None = None, durability: str | None = None
 ) -> int:
     descriptors = StdioDescriptors.take()
-    # Only now, with standard input and output in our hands, what takes its time is loaded.
-    from pi_rpc.serving import serve  # noqa: PLC0415
+    first = None if script_file or os.environ.get("PI_RPC_SCRIPT") else _greet(descriptors)
+    # Only now, with the host answered, what takes its time is loaded.
+    from pi_rpc.serving import Beginning, serve  # noqa: PLC0415
 
-    return serve(descriptors, os.environ, session_dir, script_file, durability)
+    beginning = Beginning(descriptors, *(first or (b"", b"")))
+    return serve(beginning, os.environ, session_dir, script_file, durability)
+
+
+def _greet(descriptors: StdioDescriptors) -> tuple[bytes, bytes]:
+    """Answer a handshake that comes first and is plain; the line answered, and what came beside it.
+
+    Whatever else comes first is left to the server, and so is a start with something to tell of.
+    """
+    named = os.environ.get("PI_CODING_AGENT_DIR")
+    folder = Path(named).expanduser() if named else Path.home() / ".pi" / "agent"
+    if (folder / "settings.json").exists():
+        return b"", b""
+    came = descriptors.read()
+    line, feed, rest = came.partition(b"\n")
+    answer = quick_answer(line, __version__) if feed else None
+    if answer is None:
+        return b"", came
+    descriptors.write(answer)
+    return line + feed, rest

@@ -11,6 +11,7 @@ import anyio.abc
 
 from pi_rpc import __version__
 from pi_rpc.config import Settings
+from pi_rpc.core.ports import Clock, Ids
 from pi_rpc.providers.choose import choose_models
 from pi_rpc.session.host import Host
 from pi_rpc.session.session import Surroundings
@@ -51,9 +52,14 @@ class SystemIds:
 
 
 @asynccontextmanager
-async def running_host(settings: Settings) -> AsyncIterator[Host]:
-    """A host with everything it needs; on exit its sessions are closed."""
-    ids = SystemIds()
+async def running_host(
+    settings: Settings, clock: Clock | None = None, ids: Ids | None = None
+) -> AsyncIterator[Host]:
+    """A host with everything it needs; on exit its sessions are closed.
+
+    Time and names are the system's unless others are given.
+    """
+    ids = ids or SystemIds()
     store = open_store(
         settings.sessions_root,
         ids,
@@ -63,7 +69,7 @@ async def running_host(settings: Settings) -> AsyncIterator[Host]:
     models = choose_models(settings.script_file, os.environ)
     async with anyio.create_task_group() as left_behind, anyio.create_task_group() as tasks:
         around = Surroundings(
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             ids=ids,
             models=models,
             tools=tool_set(KNOWN),

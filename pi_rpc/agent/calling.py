@@ -17,7 +17,7 @@ Promises
 """
 
 import logging
-import uuid
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -282,7 +282,7 @@ async def _fenced(tool: Tool, call: ToolCall, context: CallContext) -> ToolOutco
     except Failure as failure:
         return _failed(failure.message, {"reason": failure.reason, **failure.data})
     except Exception:
-        incident = uuid.uuid4().hex
+        incident = os.urandom(8).hex()
         _log.exception("incident %s: the tool %s failed", incident, call.name)
         return _failed(
             f"The tool {call.name} failed by a fault of its own (incident {incident}).",

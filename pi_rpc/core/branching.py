@@ -11,6 +11,8 @@ Promises
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import sub
 from typing import Literal
 
 import msgspec
@@ -107,32 +109,35 @@ def plan_copy(tree: Tree, row: int, position: Position, source_id: str) -> CopyP
         draft = words_of(tree, row)
         row = tree.parent(row)
     path = tree.path(row)
-    kept = [step for step in path if tree.heads.kinds[step] not in LEFT_BEHIND]
+    kinds = bytes(map(tree.heads.kinds.__getitem__, path))
+    kept = path
+    if any(kind in kinds for kind in LEFT_BEHIND):
+        kept = [step for step, kind in zip(path, kinds, strict=True) if kind not in LEFT_BEHIND]
     return CopyPlan(
-        pieces=tuple(_pieces(tree, path, kept)),
+        pieces=tuple(_pieces(kept, _moved_boundaries(tree, path, kept), tree)),
         made=tuple(_made(tree, kept, row, source_id)),
         leaf_row=row,
         draft=draft,
     )
 
 
-def _pieces(tree: Tree, path: list[int], kept: list[int]) -> Iterator[Kept | Rewritten]:
-    moved = _moved_boundaries(tree, path, kept)
-    first = last = ROOT
-    for row in kept:
-        if row == last and row not in moved:
-            last += 1
+def _pieces(kept: list[int], moved: dict[int, str], tree: Tree) -> Iterator[Kept | Rewritten]:
+    # Most paths are a few long runs of rows, so only the places where a run ends are looked at.
+    steps = enumerate(map(sub, kept[1:], kept), start=1)
+    starts = {place for place, step in steps if step != 1}
+    if moved:
+        starts |= {
+            place + after for place, row in enumerate(kept) if row in moved for after in (0, 1)
+        }
+    bounds = [0, *sorted(starts - {0, len(kept)}), len(kept)]
+    for begin, end in pairwise(bounds):
+        if begin == end:
             continue
-        if first != last:
-            yield Kept(first, last)
+        row = kept[begin]
         if row in moved:
-            changed = tree.entry(row).object | {"firstKeptEntryId": moved[row]}
-            yield Rewritten(row, changed)
-            first = last = row + 1
+            yield Rewritten(row, tree.entry(row).object | {"firstKeptEntryId": moved[row]})
         else:
-            first, last = row, row + 1
-    if first != last:
-        yield Kept(first, last)
+            yield Kept(row, row + end - begin)
 
 
 def _moved_boundaries(tree: Tree, path: list[int], kept: list[int]) -> dict[int, str]:
@@ -157,18 +162,18 @@ def _moved_boundaries(tree: Tree, path: list[int], kept: list[int]) -> dict[int,
 
 
 def _made(tree: Tree, kept: list[int], leaf_row: int, source_id: str) -> Iterator[Made]:
-    on_path = set(kept)
-    for target_id, label_row in tree.labels().items():
+    labels = tree.labels()
+    on_path = set(kept) if labels else set()
+    for target_id, label_row in labels.items():
         target_row = tree.heads.row_of(target_id)
         if target_row is not None and target_row in on_path:
             entry = tree.entry(label_row)
             yield Made(label(target_id, entry.object["label"]), entry.timestamp or None)
     name = tree.name()
-    names_on_path = [row for row in kept if tree.heads.kinds[row] == Kind.SESSION_INFO]
-    if name is not None and (
-        not names_on_path or tree.entry(names_on_path[-1]).object.get("name") != name
-    ):
-        yield Made(session_info(name), None)
+    if name is not None:
+        last = bytes(map(tree.heads.kinds.__getitem__, kept)).rfind(Kind.SESSION_INFO)
+        if last < 0 or tree.entry(kept[last]).object.get("name") != name:
+            yield Made(session_info(name), None)
     if kept:
         data = {"v": 1, "sessionId": source_id, "entryId": tree.id_or_none(leaf_row)}
         yield Made(custom(FORK, data), None)

@@ -346,12 +346,12 @@ def _off_path(tree: Tree, path: list[int]) -> OffPath:
     kinds = tree.heads.kinds
     on_path = Counter(kinds[row] for row in path)
     types: Counter[str] = Counter()
-    for kind, name in _TYPE_OF_KIND.items():
-        types[name] += kinds.count(kind) - on_path[kind]
+    for known, name in _TYPE_OF_KIND.items():
+        types[name] += kinds.count(known) - on_path[known]
     if kinds.count(Kind.UNKNOWN) > on_path[Kind.UNKNOWN]:
         rows = set(path)
-        for row in tree.rows_of_kind(Kind.UNKNOWN):
-            if row not in rows:
+        for row, kind in enumerate(kinds):
+            if kind == Kind.UNKNOWN and row not in rows:
                 types[_type_of(tree, row)] += 1
     found = {name: count for name, count in sorted(types.items()) if count}
     return OffPath(count=len(tree) - len(path), types=found)

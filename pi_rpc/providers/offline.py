@@ -202,7 +202,7 @@ def _edit(found: re.Match[str], tools: set[str]) -> _Step:
 
 def _list(found: re.Match[str], tools: set[str]) -> _Step:
     path = _part_of(found, "path") or "."
-    if tools and "ls" not in tools and "bash" in tools:
+    if "ls" not in tools:
         quoted = "'" + path.replace("'", "'\\''") + "'"
         args: JsonObject = {"command": f"ls -a -- {quoted}"}
         return _Step("bash", args, f"list `{path}`", f"I listed `{path}`")
@@ -238,7 +238,8 @@ def _account(steps: Sequence[_Step], results: Sequence[_Result]) -> str:
     told = []
     for step, result in zip(steps, results, strict=False):
         if result.is_error:
-            told.append(f"I could not {step.infinitive}. The tool said:\n\n{_quote(result.text)}")
+            tried = f"I tried to {step.infinitive}, but it failed. The tool said:"
+            told.append(f"{tried}\n\n{_quote(result.text)}")
         elif result.text.strip():
             told.append(f"{step.past}. The result:\n\n{_quote(result.text)}")
         else:

@@ -102,11 +102,13 @@ EXHAUSTED = ScriptedReply(
 
 
 def script_from_object(object: Any) -> Script:
-    """A script out of decoded JSON. Raises Invalid `bad_script`, naming the place."""
+    """A script out of decoded JSON. Raises Invalid `bad_script`; `data.at` is the place in it."""
     try:
         return msgspec.convert(object, Script)
     except msgspec.ValidationError as error:
-        raise Invalid("bad_script", f"The script is not well formed: {error}") from error
+        _, named, at = str(error).rpartition(" - at `")
+        told = f"The script is not well formed: {error}"
+        raise Invalid("bad_script", told, at=at.removesuffix("`") if named else "$") from error
 
 
 def script_from_file(path: Path) -> Script:
@@ -128,7 +130,8 @@ def script_from_file(path: Path) -> Script:
     try:
         return script_from_object(msgspec.json.decode(raw))
     except Invalid as invalid:
-        raise Invalid("bad_script", f"{path}: {invalid.message}", path=str(path)) from invalid
+        told = f"{path}: {invalid.message}"
+        raise Invalid("bad_script", told, path=str(path), **invalid.data) from invalid
     except (msgspec.DecodeError, RecursionError) as error:
         told = f"{path}: The script is not JSON: {error}"
         raise Invalid("bad_script", told, path=str(path)) from error

@@ -26,6 +26,7 @@ from pi_rpc.core.ports import Store, StoredSession
 from pi_rpc.core.tree import ROOT
 from pi_rpc.session.copying import CopyLines, chained, files_of_copy
 from pi_rpc.session.folders import folder, folder_of, same_file
+from pi_rpc.session.following import follow_writer
 from pi_rpc.session.navigating import one_line
 from pi_rpc.session.prompting import abort
 from pi_rpc.session.reading import Reader, View
@@ -157,7 +158,10 @@ class Host:
                 # Whoever only looked on gives way to whoever wants to write.
                 await self.close(live, "reopened")
             session = await self._build_opened(which, mode, cwd)
-            return self._announce(session, "open")
+            self._announce(session, "open")
+            if not session.stored.writable:
+                self.tasks.start_soon(follow_writer, session)
+            return session
 
     async def _build_opened(
         self, which: str | Path, mode: Literal["own", "read"], cwd: str | None

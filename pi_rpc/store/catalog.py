@@ -121,35 +121,24 @@ class Catalog:
         exact = self.find_exact(text, cwd)
         if exact is not None:
             return exact
-        for folders in ([] if cwd is None else [self.folder(cwd)], self.folders()):
-            group = self._headed(folders) if text else ()
-            found = {path: held.session_id for path, held in group}
-            found = {path: each for path, each in found.items() if each.startswith(text)}
-            if found:
-                return _only(found)
-        raise Missing("session_not_found", f"no session has the id {text}", sessionId=text)
+        begun = [each for each in self._headed() if text and each[1].session_id.startswith(text)]
+        if not begun:
+            raise Missing("session_not_found", f"no session has the id {text}", sessionId=text)
+        return self._only(begun, cwd)
 
     def find_exact(self, session_id: str, cwd: str | None = None) -> Path | None:
         """The file of a session by its whole id. Raises Refused `ambiguous_id` if there are two."""
-        folders = self.folders()
         # Nearly every file is named after its session, so the right one is looked at first.
-        named = [
-            path
-            for folder in folders
-            for path in self.files(folder)
-            if path.name.endswith(f"_{session_id}.jsonl")
-        ]
-        near = [] if cwd is None else self.files(self.folder(cwd))
-        for group in (_with_headers(named), _with_headers(near), self._headed(folders)):
-            found = {path: held.session_id for path, held in group}
-            found = {path: each for path, each in found.items() if each == session_id}
+        named = [path for path in self._paths() if path.name.endswith(f"_{session_id}.jsonl")]
+        for group in (_with_headers(named), self._headed()):
+            found = [each for each in group if each[1].session_id == session_id]
             if found:
-                return _only(found)
+                return self._only(found, cwd)
         return None
 
     def is_taken(self, session_id: str) -> bool:
         """Whether a stored session has this id, as far as names tell where they follow our rule."""
-        for path in (path for folder in self.folders() for path in self.files(folder)):
+        for path in self._paths():
             named = _NAMED.match(path.name)
             if named is None or named[1] == session_id:
                 header = read_header(path)
@@ -157,8 +146,26 @@ class Catalog:
                     return True
         return False
 
-    def _headed(self, folders: list[Path]) -> Iterator[tuple[Path, Header]]:
-        return _with_headers(path for folder in folders for path in self.files(folder))
+    def _paths(self) -> Iterator[Path]:
+        return (path for folder in self.folders() for path in self.files(folder))
+
+    def _headed(self) -> Iterator[tuple[Path, Header]]:
+        return _with_headers(self._paths())
+
+    def _only(self, found: list[tuple[Path, Header]], cwd: str | None) -> Path:
+        here = None if cwd is None else lexical(cwd)
+        near = [each for each in found if here is not None and self._is_of(each[1].cwd, here)]
+        real = {path.resolve(): header.session_id for path, header in near or found}
+        if len(real) > 1:
+            raise Refused(
+                "ambiguous_id",
+                f"{len(real)} sessions are meant by this id",
+                candidates=[
+                    {"sessionId": session_id, "path": str(path)}
+                    for path, session_id in list(real.items())[:_CANDIDATES_TOLD_MAX]
+                ],
+            )
+        return next(iter(real))
 
     def is_inside(self, path: Path) -> bool:
         """Whether a resolved file lies where sessions are listed."""
@@ -185,13 +192,12 @@ class Catalog:
 
 def reserved(folder: Path, stem: str) -> Path:
     """A new empty file `stem.jsonl`, or `stem-1.jsonl` and so on where that is taken."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     number = 0
     while True:
         target = folder / (f"{stem}-{number}.jsonl" if number else f"{stem}.jsonl")
         try:
-            os.close(
-                os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-            )
+            os.close(os.open(target, flags, FILE_MODE))
         except FileExistsError:
             number += 1
         else:
@@ -240,18 +246,6 @@ def _with_headers(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:
         header = read_header(path)
         if header is not None:
             yield path, header
-
-
-def _only(found: dict[Path, str]) -> Path:
-    real = {path.resolve(): path for path in found}
-    if len(real) > 1:
-        candidates = [{"sessionId": found[path], "path": str(path)} for path in real.values()]
-        raise Refused(
-            "ambiguous_id",
-            f"{len(real)} sessions are meant by this id",
-            candidates=candidates[:_CANDIDATES_TOLD_MAX],
-        )
-    return next(iter(real.values()))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

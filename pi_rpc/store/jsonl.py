@@ -134,8 +134,9 @@ class FileSession:
             self._accounted = False
             file = self._file
             file.size += len(written)
-            file.scanned = file.size
             file.ended = written.endswith(b"\n")
+            file.lines += written.count(b"\n")
+            file.scanned = file.size - len(written) + written.rfind(b"\n") + 1
 
     def _commit(self, lines: Sequence[NewLine], begun: int, torn: bool) -> None:
         file = self._file

@@ -124,8 +124,8 @@ class _Watched:
                     with anyio.move_on_after(ENDING_S):
                         await self._finished.wait()
                 tasks.cancel_scope.cancel()
-            exit_code = self._child.close()
             await self._output.end()
+            exit_code = self._child.close()
         except BaseException:
             await self._give_up()
             raise

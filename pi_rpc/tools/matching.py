@@ -124,8 +124,9 @@ class _Folded:
 
 def _folded_line(line: str) -> tuple[str, Sequence[int] | None]:
     """The line folded, and where each of its characters and its end stood (None: the same)."""
-    if line.isascii():
-        return line.rstrip(), None
+    if line.isascii() or unicodedata.is_normalized("NFKC", line):
+        # One character stands for one, so no way back is needed: most lines of most files.
+        return line.translate(_LOOKALIKES).rstrip(), None
     pieces: list[str] = []
     way = array("q")
     start = 0
@@ -133,9 +134,12 @@ def _folded_line(line: str) -> tuple[str, Sequence[int] | None]:
         end = start + 1
         while end < len(line) and _continues(line[end]):
             end += 1
-        piece = unicodedata.normalize("NFKC", line[start:end]).translate(_LOOKALIKES)
-        pieces.append(piece)
-        way.extend([start, *[_INSIDE] * (len(piece) - 1)][: len(piece)])
+        piece = unicodedata.normalize("NFKC", line[start:end])
+        pieces.append(piece.translate(_LOOKALIKES))
+        if piece == line[start:end]:
+            way.extend(range(start, end))
+        else:
+            way.extend([start, *[_INSIDE] * (len(piece) - 1)])
         start = end
     way.append(len(line))
     return "".join(pieces).rstrip(), way

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -109,8 +110,10 @@ class Child:
         return "SIGKILL"
 
     def kill(self) -> None:
-        """Make the group end now, without waiting."""
+        """Make the group end now. Blocks for a moment: nothing can be awaited any more."""
         self._signal(signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(ENDING_S)
 
     def close(self) -> int | None:
         """Give up the pipe and reap the shell.

@@ -126,10 +126,10 @@ class Head:
             return Truncation(
                 text, None, counts.total_lines, counts.total_bytes, counts.total_lines, limits
             )
-        kept, by = _first_lines(_lines_of(text), limits)
+        kept = _first_lines(_lines_of(text), limits)
         return Truncation(
             content="\n".join(kept),
-            truncated_by=by if len(kept) < counts.total_lines else None,
+            truncated_by=_cause(kept, limits) if len(kept) < counts.total_lines else None,
             total_lines=counts.total_lines,
             total_bytes=counts.total_bytes,
             output_lines=len(kept),
@@ -164,12 +164,12 @@ class Tail:
                 text, None, counts.total_lines, counts.total_bytes, counts.total_lines, limits
             )
         lines = _lines_of(text)
-        newest_first, by = _first_lines(lines[::-1], limits)
-        partial = not newest_first
-        kept = [_last_bytes(lines[-1], limits.size_bytes)] if partial else newest_first[::-1]
+        whole = _first_lines(lines[::-1], limits)[::-1]
+        partial = not whole
+        kept = [_last_bytes(lines[-1], limits.size_bytes)] if partial else whole
         return Truncation(
             content="\n".join(kept),
-            truncated_by=by if partial or len(kept) < counts.total_lines else None,
+            truncated_by=_cause(whole, limits) if len(whole) < counts.total_lines else None,
             total_lines=counts.total_lines,
             total_bytes=counts.total_bytes,
             output_lines=len(kept),
@@ -208,15 +208,19 @@ def _lines_of(text: str) -> list[str]:
     return lines
 
 
-def _first_lines(lines: list[str], limits: Limits) -> tuple[list[str], Literal["lines", "bytes"]]:
+def _first_lines(lines: list[str], limits: Limits) -> list[str]:
     kept: list[str] = []
     used = 0
     for line in lines[: limits.lines]:
         used += len(line.encode()) + (1 if kept else 0)
         if used > limits.size_bytes:
-            return kept, "bytes"
+            return kept
         kept.append(line)
-    return kept, "lines"
+    return kept
+
+
+def _cause(kept: list[str], limits: Limits) -> Literal["lines", "bytes"]:
+    return "lines" if len(kept) == limits.lines else "bytes"
 
 
 def _last_bytes(line: str, size_bytes: int) -> str:

@@ -86,9 +86,7 @@ def test_a_value_that_may_mean_something_else_is_refused(given: Any, kind: str) 
 
 
 def test_scalars_become_lists_and_missing_names_are_told() -> None:
-    schema = object_of(
-        n={"type": "integer"}, a={"type": "array", "items": {"type": "string"}}
-    )
+    schema = object_of(n={"type": "integer"}, a={"type": "array", "items": {"type": "string"}})
     assert checked({"n": "42", "a": "one"}, schema) == {"n": 42, "a": ["one"]}
     assert problems({"n": "42"}, schema) == [("a", "is required")]
 

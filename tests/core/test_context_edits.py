@@ -167,7 +167,7 @@ def test_replacing_a_reply_by_words_without_its_calls_would_orphan_the_results()
 
 
 def test_replacing_a_reply_by_one_with_the_same_calls_is_fine() -> None:
-    calls = [
+    calls: list[JsonObject] = [
         {"type": "toolCall", "id": call, "name": "read", "arguments": {}} for call in ("c1", "c2")
     ]
     assert planned(TURN, "a", to={"content": calls}) == [context_edit("a", {"content": calls})]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.tokens import (
     ContextTokens,
     context_tokens,
@@ -12,7 +13,6 @@ from pi_rpc.core.tokens import (
     trusted_usage,
     utf16_units,
 )
-from tests.core.trees import JsonObject
 
 
 def said(role: str, **fields: object) -> JsonObject:

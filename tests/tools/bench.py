@@ -39,9 +39,7 @@ class Bench:
         self.environment: dict[str, str] = {}
 
     def context(self) -> CallContext:
-        return CallContext(
-            self.cwd, self.stop, self.progress, self.environment, self.spill_folder
-        )
+        return CallContext(self.cwd, self.stop, self.progress, self.environment, self.spill_folder)
 
     async def run(self, tool: Tool, **arguments: Any) -> ToolOutcome:
         call = ToolCall("call-1", tool.declaration.name, arguments)
@@ -50,6 +48,14 @@ class Bench:
         # What comes out must be fit for a session file.
         msgspec.json.encode(outcome)
         return outcome
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.cwd.iterdir())
+
+    def spilled(self) -> Path:
+        """The one file of long output."""
+        (path,) = self.spill_folder.iterdir()
+        return path
 
     def put(self, name: str, content: bytes | str) -> Path:
         path = self.cwd / name

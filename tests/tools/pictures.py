@@ -46,9 +46,7 @@ def bmp(width: int, height: int, depth: int = 24, top_first: bool = False) -> by
     pixel_bytes = depth // 8
     rows = []
     for y in range(height):
-        row = b"".join(
-            bytes([7, 10 * y, 10 * x, 0][:pixel_bytes]) for x in range(width)
-        )
+        row = b"".join(bytes([7, 10 * y, 10 * x, 0][:pixel_bytes]) for x in range(width))
         rows.append(row + bytes(-len(row) % 4))
     pixels = b"".join(rows if top_first else rows[::-1])
     signed = -height if top_first else height

@@ -22,10 +22,7 @@ def test_one_changed_line_is_shown_with_what_surrounds_it() -> None:
     new = [*old[:9], "ten\n", *old[10:]]
     details = diff_details("f", old, new)
     assert details == {
-        "patch": (
-            "--- f\n+++ f\n@@ -6,9 +6,9 @@\n"
-            " 6\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n 14\n"
-        ),
+        "patch": ("--- f\n+++ f\n@@ -6,9 +6,9 @@\n 6\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n 14\n"),
         "diff": "  6 6\n  7 7\n  8 8\n  9 9\n-10 10\n+10 ten\n 11 11\n 12 12\n 13 13\n 14 14",
         "firstChangedLine": 10,
     }

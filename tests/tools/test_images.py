@@ -50,9 +50,7 @@ def test_a_bmp_becomes_a_png_of_the_same_pixels(depth: int, top_first: bool) -> 
     assert size_of(made, "png") == Size(3, 2)
     at = made.index(b"IDAT")
     (length,) = struct.unpack_from(">I", made, at - 4)
-    rows = [
-        b"\0" + b"".join(bytes([10 * x, 10 * y, 7]) for x in range(3)) for y in range(2)
-    ]
+    rows = [b"\0" + b"".join(bytes([10 * x, 10 * y, 7]) for x in range(3)) for y in range(2)]
     assert zlib.decompress(made[at + 4 : at + 4 + length]) == b"".join(rows)
 
 

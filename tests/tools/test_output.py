@@ -12,6 +12,11 @@ pytestmark = pytest.mark.anyio
 SMALL = Limits(lines=3, size_bytes=10)
 
 
+def only_file_of(folder: Path) -> Path:
+    (path,) = folder.iterdir()
+    return path
+
+
 async def test_short_output_makes_no_file(tmp_path: Path) -> None:
     output = Output(tmp_path / "spill", SMALL, 1000)
     await output.feed(b"a\nb\n")
@@ -29,7 +34,7 @@ async def test_long_output_is_kept_raw_and_whole_where_only_the_owner_reads(
         await output.feed(chunk)
     await output.end()
     kept = output.truncation()
-    (path,) = (tmp_path / "a/spill").iterdir()
+    path = only_file_of(tmp_path / "a/spill")
     assert path.read_bytes() == b"\x1b[1m1\r\n2\n\xff\n4\n5\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -46,21 +51,19 @@ async def test_raw_output_that_is_long_is_kept_although_little_is_shown(tmp_path
     await output.feed(b"\x1b[31m\x1b[0mhi\n")
     await output.end()
     kept = output.truncation()
-    (path,) = tmp_path.iterdir()
+    path = only_file_of(tmp_path)
     assert (kept.content, output.notice(kept)) == ("hi\n", None)
     assert output.details(kept) == {"fullOutputPath": str(path)}
 
 
 @pytest.mark.parametrize(("room", "is_cut"), [(14, False), (13, True), (0, True)])
-async def test_a_file_cut_by_the_quota_says_so(
-    room: int, is_cut: bool, tmp_path: Path
-) -> None:
+async def test_a_file_cut_by_the_quota_says_so(room: int, is_cut: bool, tmp_path: Path) -> None:
     output = Output(tmp_path, SMALL, room)
     for chunk in (b"abcdefgh\n", b"ijk\n", b"l"):
         await output.feed(chunk)
     await output.end()
     kept = output.truncation()
-    (path,) = tmp_path.iterdir()
+    path = only_file_of(tmp_path)
     assert path.read_bytes() == b"abcdefgh\nijk\nl"[:room]
     notice = output.notice(kept)
     assert notice is not None
@@ -95,7 +98,7 @@ async def test_what_was_held_back_to_the_end_counts_too(tmp_path: Path) -> None:
     await output.feed(b"")
     assert output.truncation().content == "ab"
     await output.end()
-    assert not list(tmp_path.iterdir())
+    assert output.details(output.truncation()) == {}
     other = Output(tmp_path, Limits(lines=3, size_bytes=6), 1000)
     await other.feed(b"ab\x1b]x\xe2")
     await other.end()

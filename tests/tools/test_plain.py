@@ -38,7 +38,20 @@ def test_a_sequence_that_does_not_end_is_let_go() -> None:
 
 PIECES = st.lists(
     st.sampled_from(
-        [b"\x1b", b"[", b"]", b"1;2", b"m", b"\x07", b"\\", b"P", b"\r", b"\n", b"\xe2\x82", b"\xac"]
+        [
+            b"\x1b",
+            b"[",
+            b"]",
+            b"1;2",
+            b"m",
+            b"\x07",
+            b"\\",
+            b"P",
+            b"\r",
+            b"\n",
+            b"\xe2\x82",
+            b"\xac",
+        ]
     )
     | st.binary(max_size=2),
     max_size=12,

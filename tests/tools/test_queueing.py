@@ -74,15 +74,14 @@ async def test_who_gives_up_waiting_blocks_nobody_and_lets_nobody_in(tmp_path: P
             said.append("third")
 
     with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            async with turns.turn_at("f", tmp_path):
-                tasks.start_soon(wait_in_vain)
-                tasks.start_soon(wait_in_line)
-                # Both stand in the queue once somebody else has passed the door behind them.
-                async with turns.turn_at("other", tmp_path):
-                    waiting.cancel()
-                await anyio.lowlevel.checkpoint()
-                said.append("first")
+        async with anyio.create_task_group() as tasks, turns.turn_at("f", tmp_path):
+            tasks.start_soon(wait_in_vain)
+            tasks.start_soon(wait_in_line)
+            # Both stand in the queue once somebody else has passed the door behind them.
+            async with turns.turn_at("other", tmp_path):
+                waiting.cancel()
+            await anyio.lowlevel.checkpoint()
+            said.append("first")
     assert said == ["first", "third"]
 
 

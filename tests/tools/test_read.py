@@ -19,7 +19,12 @@ from tests.tools.pictures import PNG, bmp, gif, png
 
 pytestmark = pytest.mark.anyio
 READ = ReadTool()
+VERSION = Path("/proc/version")
 FIVE = "l1\nl2\nl3\nl4\nl5\n"
+
+
+def size_and_text_of(path: Path) -> tuple[int, str]:
+    return path.stat().st_size, path.read_text()
 
 
 async def test_a_part_is_shown_with_the_way_to_go_on(bench: Bench) -> None:
@@ -30,9 +35,7 @@ async def test_a_part_is_shown_with_the_way_to_go_on(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, -3, 1])
-async def test_an_offset_before_the_first_line_is_the_first_line(
-    offset: int, bench: Bench
-) -> None:
+async def test_an_offset_before_the_first_line_is_the_first_line(offset: int, bench: Bench) -> None:
     bench.put("f", FIVE)
     assert shown(await bench.run(READ, path="f", offset=offset)) == FIVE
 
@@ -150,11 +153,11 @@ async def test_what_is_not_there_or_no_file_is_told_by_its_reason(bench: Bench) 
         assert raised.value.reason == reason
 
 
-@pytest.mark.skipif(not Path("/proc/version").exists(), reason="there is no /proc here")
+@pytest.mark.skipif(not VERSION.exists(), reason="there is no /proc here")
 async def test_a_file_that_says_it_is_empty_is_read_to_its_end(bench: Bench) -> None:
-    assert Path("/proc/version").stat().st_size == 0
-    expected = Path("/proc/version").read_text()
-    assert shown(await bench.run(READ, path="/proc/version")) == expected
+    size, expected = size_and_text_of(VERSION)
+    assert size == 0
+    assert shown(await bench.run(READ, path=str(VERSION))) == expected
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="there is no /proc here")

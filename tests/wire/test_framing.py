@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -163,7 +164,7 @@ HEADED = st.lists(
 def test_any_split_of_the_bytes_gives_the_same_frames(stream: bytes, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
     bounds = [0, *cuts, len(stream)]
-    pieces = [stream[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces = [stream[a:b] for a, b in pairwise(bounds)]
     assert frames_of(*pieces) == frames_of(stream)
 
 

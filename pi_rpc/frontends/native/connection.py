@@ -10,18 +10,12 @@ import msgspec
 
 from pi_rpc.core.events import Diagnostic, Environment
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.frontends.native.handshake import outbound_limit_bytes
 from pi_rpc.frontends.native.shapes import ModelRef, QueueItem, Queues
 from pi_rpc.frontends.native.subscriptions import Subscriptions
 from pi_rpc.session.host import Host
 from pi_rpc.session.navigating import visible_leaf_id
 from pi_rpc.session.session import Queued, Session
-
-MESSAGE_BYTES_MIN = 64 * 1024
-"""The least a client can ask messages to be bounded by.
-
-Below, not even a session state is sure to fit.
-"""
-
 
 STATES_KEPT_MAX = 256
 """How many encoded session states are kept for clients that ask again and again."""
@@ -104,11 +98,9 @@ class Connection:
         self.initialized = True
         self.capabilities = capabilities
         self.subscriptions.opt_out = frozenset(capabilities.opt_out)
-        if capabilities.max_message_bytes is not None:
-            self.outlet.outbound_limit_bytes = min(
-                self.outlet.outbound_limit_bytes,
-                max(capabilities.max_message_bytes, MESSAGE_BYTES_MIN),
-            )
+        self.outlet.outbound_limit_bytes = outbound_limit_bytes(
+            capabilities.max_message_bytes, self.outlet.outbound_limit_bytes
+        )
 
     def hear(self, session: Session, follow: bool = True) -> str:
         """Subscribe this client to a runtime it made or opened, unless it already hears it."""

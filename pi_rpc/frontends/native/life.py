@@ -9,11 +9,9 @@ import msgspec
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.frontends.native.connection import Capabilities, Connection, WireLimits
+from pi_rpc.frontends.native.handshake import FRAMINGS, PROTOCOL_VERSION, SERVER_NAME
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.shapes import Done, NoParams, Params, Result
-
-PROTOCOL_VERSION = 1
-"""The version of this protocol; the only one so far."""
 
 
 class ClientInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -74,10 +72,10 @@ def initialize(connection: Connection, params: InitializeParams) -> InitializeRe
     limits = connection.limits
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
-        server_info=ServerInfo("pi-rpc", connection.host.version),
+        server_info=ServerInfo(SERVER_NAME, connection.host.version),
         capabilities=ServerCapabilities(
             experimental=params.capabilities.experimental,
-            framings=["lines", "content-length"],
+            framings=FRAMINGS,
             progress=True,
             catch_up=True,
         ),

@@ -17,7 +17,7 @@ from pi_rpc.frontends.native.shapes import Params
 from pi_rpc.frontends.native.table import METHODS
 from pi_rpc.session.host import Host
 from pi_rpc.wire.errors import METHOD_NOT_FOUND, RpcError
-from pi_rpc.wire.messages import Notification, Request
+from pi_rpc.wire.messages import Notification, Request, message_from_bytes
 from pi_rpc.wire.peer import Peer
 
 ALWAYS_SERVED = frozenset({"shutdown", "exit", "daemon/status", "daemon/diagnostics"})
@@ -37,6 +37,14 @@ class Server:
         self._leave = leave
         self._decoders: dict[str, msgspec.json.Decoder[Params]] = {}
         self.connection: Connection | None = None
+
+    def resume(self, peer: Peer, line: bytes) -> None:
+        """Take over a connection whose `initialize`, this line, was answered by `quick_answer`."""
+        connection = self._connect(peer)
+        request = message_from_bytes(line)
+        assert isinstance(request, Request), "only a request was answered"
+        method = METHODS[request.method]
+        method.handler(connection, self._params(connection, method, request.params))
 
     def dispatch(self, request: Request, peer: Peer) -> Any:
         """Answer a request. Raises RpcError, at once or when awaited."""

@@ -1,0 +1,1 @@
+"""The protocol as files: schema, OpenRPC, pages and client types, written from the one table."""
