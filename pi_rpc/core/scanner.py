@@ -11,7 +11,6 @@ Promises
 - A line that cannot be read costs that line only.
 """
 
-import re
 from array import array
 
 import msgspec
@@ -21,21 +20,12 @@ from pi_rpc.core.entries import Header, kind_of
 from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.events import Diagnostic, Severity
 from pi_rpc.core.heads import Columns, Heads, cut_circles, is_plain_id
+from pi_rpc.core.line_heads import HEAD, PARENT_KEY, KindOfHead, split_glued, value_of
 
 DIAGNOSTICS_MAX = 1000
 """More than a person reads; what comes after is counted."""
 
-_HEAD = re.compile(
-    rb'\{"type":"([A-Za-z0-9_.-]{1,64})","id":"([0-9a-f]{8})",'
-    rb'"parentId":(?:null|"([0-9a-f]{8})"),"timestamp":"[^"\\]{0,64}"'
-    rb'(?:,"message":\{"role":"([A-Za-z]{1,64})"|,"customType":"([^"\\]{1,128})")?',
-    re.ASCII,
-)
-_SECOND_HEAD = re.compile(rb'\{"type":"[^"\\]{1,64}","id":"[^"\\]{1,128}","parentId":', re.ASCII)
-_SECOND_HEADS_MAX = 64
-_HEADS_LEARNED_MAX = 256
 _SPACE = b" \t\r\n"
-_PARENT_KEY = b'"parentId":'
 _BRACE = ord("}")
 _UNRESOLVED = -2
 _NO_DIGITS = b"00000000"
@@ -73,22 +63,6 @@ class _Pending(msgspec.Struct, frozen=True):
     offset: int
 
 
-class _KindOfHead(dict[tuple[bytes | None, ...], int]):
-    """Kinds by type, role and custom type; -1 where a line's beginning does not tell."""
-
-    def __missing__(self, head: tuple[bytes | None, ...]) -> int:
-        entry_type, role, custom_type = (
-            None if part is None else part.decode("utf-8", "replace") for part in head
-        )
-        told = {"message": role, "custom": custom_type, "session": None}
-        kind = -1
-        if entry_type is not None and told.get(entry_type, "") is not None:
-            kind = kind_of(entry_type, role, custom_type)
-        if len(self) < _HEADS_LEARNED_MAX:
-            self[head] = kind
-        return kind
-
-
 class Scanner:
     """One pass over the lines of a session file, in blocks.
 
@@ -115,7 +89,7 @@ class Scanner:
         self._odd_ids: dict[int, str] = {}
         self._shadowed: set[int] = set()
         self._pending: list[_Pending] = []
-        self._kind_of_head = _KindOfHead()
+        self._kind_of_head = KindOfHead()
         self._last_line = b""
         self._diagnostics: list[Diagnostic] = []
         self._untold = 0
@@ -195,7 +169,7 @@ class Scanner:
 
     def _take_entries(self, block: bytes | bytearray, start: int, end: int) -> int:
         # Every line passes here, so what is rare is left to the methods below.
-        find, head, kind_of_head = block.find, _HEAD.match, self._kind_of_head
+        find, head, kind_of_head = block.find, HEAD.match, self._kind_of_head
         rows, add_digits, add_parent = self._rows, self._digits.append, self._parents.append
         add_kind, add_offset, add_length = (
             self._kinds.append,
@@ -215,7 +189,7 @@ class Scanner:
             if (
                 match is None
                 or block[stop - 1] != _BRACE
-                or find(_PARENT_KEY, match.end(), stop) >= 0
+                or find(PARENT_KEY, match.end(), stop) >= 0
                 or (has_nul and find(b"\0", start, stop) >= 0)
                 or (kind := kind_of_head[match.group(1, 4, 5)]) < 0
             ):
@@ -264,16 +238,11 @@ class Scanner:
         self._take_value(stored, offset, len(line))
 
     def _take_damaged_line(self, line: bytes, offset: int, ended: bool, why: str) -> None:
-        # A writer that died in the middle of a line leaves a beginning, and the next one writes
-        # behind it. What stands behind is whole, and is the entry everybody saw.
-        for count, match in enumerate(_SECOND_HEAD.finditer(line, 1)):
-            at = match.start()
-            if count >= _SECOND_HEADS_MAX:
-                break
-            if (second := _value(line[at:])) is None:
-                continue
+        glued = split_glued(line)
+        if glued is not None:
+            first, second, at = glued
             self._tell("warning", "glued_line", "two records stand on one line", offset)
-            if (first := _value(line[:at])) is not None:
+            if first is not None:
                 self._take_value(first, offset, at)
             self._take_value(second, offset + at, len(line) - at)
             return
@@ -354,7 +323,7 @@ class Scanner:
             return
         row = self._first + len(self._kinds) - 1
         entry_id = self._id_of(row)
-        stored = _value(line)
+        stored = value_of(line)
         if isinstance(stored, dict) and stored.get("id") == entry_id:
             return
         if row in self._shadowed:
@@ -414,14 +383,6 @@ class Scanner:
             self._diagnostics.append(diagnostic)
         else:
             self._untold += 1
-
-
-def _value(line: bytes) -> object:
-    """What a line holds; None also when it cannot be read."""
-    try:
-        return decode(line)
-    except Damaged:
-        return None
 
 
 def _key(entry_id: str) -> _Key:

@@ -27,8 +27,13 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def lexical(path: str | Path) -> str:
-    """A path made absolute without a look at the disk: `~` and `..` go, symbolic links stay."""
+    """A path made absolute without a look at the disk: `~` and `..` go, symbolic links stay.
+
+    Raises Missing `session_not_found` for what can be no path.
+    """
     text = os.fspath(path)
+    if "\0" in text:
+        raise Missing("session_not_found", "no file has such a name")
     if text == "~" or text.startswith("~/"):
         text = f"{Path.home()}{text[1:]}"
     return os.path.normpath(Path(text).absolute())
@@ -76,8 +81,6 @@ def open_regular(path: Path, writable: bool) -> int:
         raise Missing("session_not_found", f"no such file: {path}", path=str(path)) from error
     except OSError as error:
         raise outside(error, "open_failed", path) from error
-    except ValueError as error:
-        raise Missing("session_not_found", "no file has such a name") from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise Invalid("not_a_session", "not a regular file", path=str(path))
@@ -103,7 +106,9 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def scan_file(fd: int, scanner: Scanner, start: int, stop: int) -> tuple[Scan, int]:
+def scan_file(
+    fd: int, scanner: Scanner, start: int, stop: int, line_bytes_max: int = LINE_BYTES_MAX
+) -> tuple[Scan, int]:
     """Feed bytes start..stop-1 to a scanner; what it found, and where the last whole line ends.
 
     Raises Damaged `line_too_long`, Outside `read_failed`, and what the scanner raises.
@@ -112,9 +117,9 @@ def scan_file(fd: int, scanner: Scanner, start: int, stop: int) -> tuple[Scan, i
     filled, position = 0, start
     while position < stop:
         if filled == len(buffer):
-            if filled >= LINE_BYTES_MAX:
+            if filled >= line_bytes_max:
                 at = position - filled
-                raise Damaged("line_too_long", offset=at, limitBytes=LINE_BYTES_MAX)
+                raise Damaged("line_too_long", offset=at, limitBytes=line_bytes_max)
             buffer = buffer + bytearray(len(buffer))
         room = min(len(buffer) - filled, stop - position)
         with failing_as("read_failed"), memoryview(buffer) as view:
@@ -167,7 +172,11 @@ def publish(temporary: Path, target: Path) -> None:
     except OSError:
         # Some file systems have no links. The name is taken first, so that nothing is replaced.
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
-        temporary.rename(target)
+        try:
+            temporary.rename(target)
+        except OSError:
+            target.unlink()
+            raise
         return
     temporary.unlink()
 

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import msgspec
 
-from pi_rpc.core.errors import Locked
+from pi_rpc.core.errors import Locked, Outside
 from pi_rpc.store.disk import FILE_MODE, failing_as
 from pi_rpc.store.stamps import iso_from_ms
 
 _BODY_BYTES_MAX = 4096
+_TRIES_MAX = 100
 
 
 def lock_path(path: Path) -> Path:
@@ -43,7 +44,7 @@ class Lease:
         Raises Locked `session_locked` with the owner, Outside `lock_failed` where none can be made.
         """
         path = lock_path(session_file)
-        while True:
+        for _ in range(_TRIES_MAX):
             with failing_as("lock_failed", path):
                 flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
                 fd = os.open(path, flags, FILE_MODE)
@@ -54,6 +55,7 @@ class Lease:
                 os.close(fd)
                 raise
             os.close(fd)
+        raise Outside("lock_failed", f"the lock file does not stay: {path}", retryable=True)
 
     @staticmethod
     def _lock(fd: int, path: Path) -> bool:
@@ -68,7 +70,8 @@ class Lease:
         # would keep nobody out.
         if not _is_named(fd, path):
             return False
-        with failing_as("lock_failed", path):
+        # The lock is the promise and the name only a courtesy: a full disk has no room for it.
+        with suppress(OSError):
             os.ftruncate(fd, 0)
             body = {"pid": os.getpid(), "host": socket.gethostname()}
             os.pwrite(fd, msgspec.json.encode(body), 0)

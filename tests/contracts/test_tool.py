@@ -38,11 +38,6 @@ EFFECTS = {
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def bench(tmp_path: Any) -> Bench:
     made = Bench(tmp_path)
     made.put("file", "a\nc\n")

@@ -168,7 +168,7 @@ def test_damage_anywhere_costs_no_more_than_its_line(
         ([entry(A, None)[:20] + entry(B, None)], [B], [("glued_line", 2, None)]),
         ([entry(A, None) + entry(B, A)], [A, B], [("glued_line", 2, None)]),
     ],
-)  # fmt: skip
+)
 def test_what_is_odd_is_told_and_costs_its_line_only(
     lines: list[bytes], found: list[str], reasons: list[tuple[str, int, str | None]]
 ) -> None:

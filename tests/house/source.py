@@ -53,8 +53,8 @@ def imports_of(source: Source) -> Iterator[Imported]:
         if isinstance(node, ast.Import):
             yield from (Imported(alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            stem = "." * node.level + (node.module or "")
-            yield from (Imported(f"{stem}.{alias.name}", node) for alias in node.names)
+            stem = "." * node.level + (f"{node.module}." if node.module else "")
+            yield from (Imported(stem + alias.name, node) for alias in node.names)
 
 
 def own_module(name: str, known: Iterable[str]) -> str | None:

@@ -34,7 +34,7 @@ def wrong_imports(source: Source, known: Iterable[str]) -> Iterator[str]:
         if target is None:
             continue
         here, there = source.room, target.removesuffix(".py").split("/")[0]
-        if here == there or there == "__init__":
+        if there in (here, "__init__"):
             continue
         if there not in ROW_OF or here not in ROW_OF:
             room = here if here not in ROW_OF else there
@@ -147,7 +147,7 @@ def test_what_is_forbidden_is_found() -> None:
         ["pi_rpc/core/tree.py:2: session does not stand below core; move the code or ask down"],
         ["pi_rpc/store/jsonl.py:2: cli does not stand below store; move the code or ask down"],
         ["pi_rpc/session/host.py:1: session reaches past its neighbour for store; use a port"],
-        ["pi_rpc/session/host.py:1: write the whole name, not ..session"],
+        ["pi_rpc/session/host.py:1: write the whole name, not .session"],
         [],
     ]
     assert list(circles({"a": {"b"}, "b": {"c"}, "c": {"b"}})) == [["b", "c", "b"]]

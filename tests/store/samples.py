@@ -83,3 +83,7 @@ def reasons(session: StoredSession) -> list[str]:
 
 def texts_of(session: StoredSession, rows: Sequence[int] | range) -> list[bytes]:
     return [session.line(row) for row in rows]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())

@@ -14,7 +14,7 @@ from pi_rpc.store.files import FileStore
 from pi_rpc.store.index import index_path, read_index
 from pi_rpc.store.jsonl import FileSession
 from pi_rpc.store.loading import INDEX_BYTES_MIN
-from tests.store.samples import ids_of, line, message, reasons, write_session
+from tests.store.samples import ids_of, line, message, names, reasons, write_session
 
 pytestmark = pytest.mark.anyio
 
@@ -186,4 +186,4 @@ async def test_a_small_file_needs_none(store: FileStore, tmp_path: Path) -> None
     path = tmp_path / "s.jsonl"
     write_session(path, [message("0000000a", None)])
     await opened(store, path)
-    assert [each.name for each in tmp_path.iterdir()] == ["s.jsonl"]
+    assert names(tmp_path) == ["s.jsonl"]

@@ -8,10 +8,5 @@ from tests.tools.bench import Bench
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)

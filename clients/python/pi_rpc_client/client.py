@@ -21,7 +21,7 @@ import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
 from pi_rpc_client.errors import DaemonEnded, NotificationsLost, PiRpcError
-from pi_rpc_client.process import DaemonProcess, running_daemon
+from pi_rpc_client.process import DaemonProcess, plain_task_group, running_daemon
 from pi_rpc_client.types import Calls, Capabilities, InitializeResult, Notification
 
 log = logging.getLogger(__name__)
@@ -74,6 +74,7 @@ class PiRpcClient(Calls):
     async def spawn(
         cls,
         command: Sequence[str] = ("pi-rpc",),
+        *,
         env: Mapping[str, str] | None = None,
         cwd: str | PathLike[str] | None = None,
         name: str = "pi-rpc-client",
@@ -87,7 +88,7 @@ class PiRpcClient(Calls):
         """
         async with (
             running_daemon(command, env, cwd, patience_s) as daemon,
-            anyio.create_task_group() as tasks,
+            plain_task_group() as tasks,
         ):
             client = cls(daemon, tasks)
             tasks.start_soon(client._read)

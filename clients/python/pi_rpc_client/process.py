@@ -129,6 +129,18 @@ class DaemonProcess:
 
 
 @asynccontextmanager
+async def plain_task_group() -> AsyncIterator[anyio.abc.TaskGroup]:
+    """A task group whose only failure is raised as it is, not in a group of one."""
+    try:
+        async with anyio.create_task_group() as tasks:
+            yield tasks
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from group.exceptions[0].__cause__
+
+
+@asynccontextmanager
 async def running_daemon(
     command: Sequence[str],
     env: Mapping[str, str] | None = None,
@@ -148,7 +160,7 @@ async def running_daemon(
         env=None if env is None else {**os.environ, **env},
     )
     daemon = DaemonProcess(process)
-    async with anyio.create_task_group() as tasks:
+    async with plain_task_group() as tasks:
         tasks.start_soon(daemon._write)
         tasks.start_soon(daemon._drain)
         try:

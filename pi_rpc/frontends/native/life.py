@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Awaitable
 from typing import Literal
 
 import msgspec
@@ -92,9 +93,14 @@ class CancelParams(msgspec.Struct, frozen=True):
     id: str | int | float | None
 
 
-async def shutdown(connection: Connection, params: NoParams) -> Done:
+def shutdown(connection: Connection, params: NoParams) -> Awaitable[Done]:
     """Stop and store every run, close every session; answered when that is done."""
+    # At once, so that nothing the client wrote after this is begun any more.
     connection.shutting_down = True
+    return _shut_down(connection)
+
+
+async def _shut_down(connection: Connection) -> Done:
     await connection.host.close_all()
     return Done()
 
