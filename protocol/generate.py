@@ -36,9 +36,16 @@ def _json(document: JsonObject) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
-def stale_files() -> list[Path]:
-    """Generated files that are missing or not what the table gives."""
-    return [path for path, text in generated().items() if _read(ROOT / path) != text]
+def stale_files(root: Path = ROOT) -> list[Path]:
+    """Generated files that are missing below `root` or not what the table gives."""
+    return [path for path, text in generated().items() if _read(root / path) != text]
+
+
+def write_files(root: Path = ROOT) -> None:
+    """Write every generated file below `root`."""
+    for path, text in generated().items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
 
 
 def _read(path: Path) -> str | None:
@@ -54,9 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         for path in stale:
             sys.stderr.write(f"{path} is not what the table gives: run `make protocol`\n")
         return 1 if stale else 0
-    for path, text in generated().items():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_text(text, encoding="utf-8")
+    write_files()
     return 0
 
 

@@ -157,7 +157,7 @@ def _calls(found: Shapes, methods: Mapping[str, Method]) -> str:
     lines += [
         "",
         "    async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:",
-        '        """Call a method and return its result. Raises PiRpcError, DaemonEnded."""',
+        '        """Call a method and return its result. Raises PiRpcError, DaemonEndedError."""',
         "        return await self.request(method, params)",
         "",
         "    async def request(self, method: str, params: Mapping[str, Any] | None = None) -> Any:",

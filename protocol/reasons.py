@@ -17,11 +17,14 @@ _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a call carries the reason, and what kind it is of."""
+    """Where a call carries the reason and its words, and what kind it is of."""
 
     kind: str
     position: int
     keyword: str = "reason"
+    words_position: int | None = None
+    words: str = ""
+    """The words, where the call does not carry them."""
 
 
 class Reason(msgspec.Struct, frozen=True, order=True):
@@ -38,7 +41,7 @@ class Reason(msgspec.Struct, frozen=True, order=True):
 
 
 _PLACES = {
-    kind.__name__: Place(kind.kind, 0)
+    kind.__name__: Place(kind.kind, 0, words_position=1)
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, Failure) and kind is not Failure
 } | {
@@ -46,7 +49,7 @@ _PLACES = {
     "invalid_request": Place("request", 0),
     "overfull": Place("overfull", 0),
     "cancelled": Place("cancelled", 0),
-    "Diagnostic": Place("diagnostic", 1),
+    "Diagnostic": Place("diagnostic", 1, words_position=2),
     "ScopeVerdict": Place("verdict", 1),
     "FilesAt": Place("verdict", 2),
 }
@@ -121,7 +124,7 @@ class _Reader:
         given = _argument(call, place)
         if given is None:
             return
-        words = _argument(call, Place("", place.position + 1, "message"))
+        words = None if place.words_position is None else _at(call, place.words_position)
         if isinstance(words, ast.Subscript) and _name(given) == _name(words.slice):
             # A table of words by reason names the reasons too.
             for reason, text in self._tables.get(_name(words.value), {}).items():
@@ -131,12 +134,10 @@ class _Reader:
             sorted(word.arg for word in keywords if word.arg not in (None, place.keyword))
         )
         for reason in self._values(function, given):
-            self._add(place.kind, reason, _text(words), fields)
+            self._add(place.kind, reason, _text(words) or place.words, fields)
         for name in {node.id for node in ast.walk(given) if isinstance(node, ast.Name)}:
             if function is not None and name in (parameters := _parameters(function)):
-                method = 1 if parameters[:1] in (["self"], ["cls"]) else 0
-                place_of_name = Place(place.kind, parameters.index(name) - method, name)
-                self.makers[function.name] = place_of_name
+                self.makers[function.name] = _maker(place, parameters, name, words)
 
     def _read_dict(self, node: ast.Dict) -> None:
         pairs = {
@@ -189,6 +190,23 @@ def _name(func: ast.expr) -> str:
     if isinstance(func, ast.Attribute):
         return func.attr
     return func.id if isinstance(func, ast.Name) else ""
+
+
+def _maker(place: Place, parameters: list[str], reason: str, words: ast.expr | None) -> Place:
+    """Where the calls of a function carry what it hands on."""
+    own = 1 if parameters[:1] in (["self"], ["cls"]) else 0
+    carried = isinstance(words, ast.Name) and words.id in parameters
+    return Place(
+        place.kind,
+        parameters.index(reason) - own,
+        reason,
+        parameters.index(_name(words)) - own if carried and words is not None else None,
+        _text(words) or place.words,
+    )
+
+
+def _at(call: ast.Call, position: int) -> ast.expr | None:
+    return call.args[position] if len(call.args) > position else None
 
 
 def _argument(call: ast.Call, place: Place) -> ast.expr | None:

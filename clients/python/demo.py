@@ -35,7 +35,7 @@ WORDS_OF_REASON = {
 }
 
 
-class UntrueClaim(Exception):
+class UntrueClaimError(Exception):
     """The tour said something that did not hold."""
 
 
@@ -57,9 +57,9 @@ def heading(number: int, text: str) -> None:
 
 
 def claim(text: str, holds: bool) -> None:
-    """Say that something is true, if it is. Raises UntrueClaim."""
+    """Say that something is true, if it is. Raises UntrueClaimError."""
     if not holds:
-        raise UntrueClaim(text)
+        raise UntrueClaimError(text)
     say(paint("   [ok] ", GREEN) + text)
 
 
@@ -74,20 +74,22 @@ def show_tree(nodes: Iterable[TreeNode], leaf_id: str | None) -> None:
     for node in by_id.values():
         children[_shown_above(node, by_id)].append(node)
     path = set(_path(leaf_id, by_id))
-    waiting = [(node, "", True) for node in reversed(children[None])]
+    waiting = [(node, "", "") for node in reversed(children[None])]
     while waiting:
-        node, indent, is_last = waiting.pop()
+        node, start, indent = waiting.pop()
         below = children[node["id"]]
         if not _is_shown(node):
-            waiting += [(child, indent, is_last) for child in reversed(below)]
+            waiting += [(child, start, indent) for child in reversed(below)]
             continue
         mark = "*" if node["id"] in path else "."
         here = paint("   <- the leaf", CYAN) if node["id"] == _shown_leaf(leaf_id, by_id) else ""
         words = short(node.get("text") or "(calls tools)", WIDTH - 30 - len(indent))
-        say(f"   {indent}{mark} {_who(node):<9} {words}{here}", PLAIN if mark == "*" else DIM)
+        say(f"   {start}{mark} {_who(node):<8} {words}{here}", PLAIN if mark == "*" else DIM)
         shown = [child for child in below if _leads_to_shown(child, children)]
-        deeper = indent + "   " if len(shown) > 1 else indent
-        waiting += [(child, deeper, False) for child in reversed(shown)]
+        if len(shown) > 1:
+            waiting += [(child, indent + "+- ", indent + "|  ") for child in reversed(shown)]
+        else:
+            waiting += [(child, indent, indent) for child in shown]
 
 
 def _shown_above(node: TreeNode, by_id: dict[str, TreeNode]) -> str | None:
@@ -179,7 +181,7 @@ class Tour:
         say()
         claim("every entry of the file is in the tree", len(nodes) == opened["entryCount"])
         for odd in opened["diagnostics"]:
-            say(f"   (the daemon says: {odd['text']})", DIM)
+            say(f"   Told by the daemon: {short(odd['text'], WIDTH - 24)}", DIM)
 
     async def look_at_context(self) -> None:
         heading(3, "What the model would be sent now: the path to the leaf, and nothing else")
@@ -288,12 +290,20 @@ class Tour:
         claim(f"the model no longer sees {len(targets)} messages", not shown & set(targets))
         claim("both are still in the tree", set(targets) <= {node["id"] for node in nodes})
 
+    async def step_aside(self) -> None:
+        heading(8, "Step onto another branch, say nothing there, and kill the daemon")
+        nodes, _ = await self.tree()
+        third = next(node["id"] for node in nodes if node.get("text") == "answer 3")
+        await self.client.call("branch/navigate", {"sessionId": self.session_id, "targetId": third})
+        _, leaf_id = await self.tree()
+        claim("the leaf stands at the end of the second branch", leaf_id == third)
+
 
 def _show_live(told: Notification) -> None:
     if told["method"] == "message/ended" and told["params"]["message"]["role"] == "assistant":
         for block in told["params"]["message"]["content"]:
-            for line in block.get("text", "").splitlines():
-                say(f"   model     {line}" if line else "")
+            for at, line in enumerate(block["text"].split("\n") if "text" in block else []):
+                say(f"   {'' if at else 'model':<9} {line}".rstrip())
     elif told["method"] == "tool/ended":
         given = told["params"]
         about = given["arguments"].get("path") or given["arguments"].get("command")
@@ -324,11 +334,16 @@ async def come_back(
 
 
 async def tour_of(agent_dir: Path, workspace: Path) -> None:
+    """All stops of the tour. Raises UntrueClaimError, TimeoutError."""
     readme = workspace / "README.md"
-    readme.write_text("We drink tea here.\n")
     session_file = agent_dir / "recorded.jsonl"
-    recorded = RECORDING.read_text(encoding="utf-8")
-    session_file.write_text(recorded.replace("$WORKSPACE", str(workspace)), encoding="utf-8")
+    async with await anyio.open_file(RECORDING, encoding="utf-8") as recorded:
+        text = await recorded.read()
+    async with await anyio.open_file(session_file, "w", encoding="utf-8") as file:
+        # Recordings name no real folder, so that they are the same everywhere.
+        await file.write(text.replace("$WORKSPACE", str(workspace)))
+    async with await anyio.open_file(readme, "w", encoding="utf-8") as file:
+        await file.write("We drink tea here.\n")
 
     def daemon() -> AbstractAsyncContextManager[PiRpcClient]:
         return PiRpcClient.spawn(
@@ -338,38 +353,41 @@ async def tour_of(agent_dir: Path, workspace: Path) -> None:
             name="demo",
         )
 
-    heading(1, "Start the daemon, as an editor would")
-    async with daemon() as client:
-        server = client.server["serverInfo"]
-        say(f"   {server['name']} {server['version']}, process {client.daemon.pid},", PLAIN)
-        say("   JSON-RPC 2.0 over its standard input and output. No key, no network: an offline")
-        say("   model is built in, which does what it is told in plain words.")
-        tour = Tour(client, session_file, readme)
-        await tour.open()
-        await tour.look_at_context()
-        await tour.prompt()
-        asked = await tour.go_back()
-        await tour.copy(asked)
-        await tour.edit_context()
-        heading(8, "Kill the daemon, without a warning")
-        _, leaf_before = await tour.tree()
-        context_before = await tour.context()
-        say(f"   kill -9 {client.daemon.pid}")
-        client.daemon.kill()
-        await client.daemon.wait()
-    await come_back(tour, daemon(), leaf_before, context_before)
+    with anyio.fail_after(TIME_MAX_S):
+        heading(1, "Start the daemon, as an editor would")
+        async with daemon() as client:
+            server = client.server["serverInfo"]
+            say(f"   {server['name']} {server['version']}, process {client.daemon.pid},")
+            say(
+                "   JSON-RPC 2.0 over its standard input and output. No key, no network: an offline"
+            )
+            say("   model is built in, which does what it is told in plain words.")
+            tour = Tour(client, session_file, readme)
+            await tour.open()
+            await tour.look_at_context()
+            await tour.prompt()
+            asked = await tour.go_back()
+            await tour.copy(asked)
+            await tour.edit_context()
+            await tour.step_aside()
+            _, leaf_before = await tour.tree()
+            context_before = await tour.context()
+            say(f"   kill -9 {client.daemon.pid}")
+            client.daemon.kill()
+            await client.daemon.wait()
+        await come_back(tour, daemon(), leaf_before, context_before)
 
 
-async def main() -> int:
+def main() -> int:
+    """Give the tour in a folder of its own; the exit status."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pi-rpc-demo-") as folder:
-        agent_dir, workspace = Path(folder, "agent"), Path(folder, "workspace")
+        agent_dir, workspace = Path(folder, "agent").resolve(), Path(folder, "workspace").resolve()
         agent_dir.mkdir()
         workspace.mkdir()
         try:
-            with anyio.fail_after(TIME_MAX_S):
-                await tour_of(agent_dir.resolve(), workspace.resolve())
-        except UntrueClaim as untrue:
+            anyio.run(tour_of, agent_dir, workspace)
+        except UntrueClaimError as untrue:
             say()
             say(f"   NOT TRUE: {untrue}", RED)
             return 1
@@ -379,4 +397,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(anyio.run(main))
+    sys.exit(main())

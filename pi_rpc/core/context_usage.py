@@ -56,7 +56,9 @@ def usage_of(projection: Projection, window: int | None, reserve: int) -> Contex
     tree, policy = projection.tree, projection.policy
     folded = projection.system()
     system = 0 if folded is None else policy.tokens_of(folded)
-    tools = 0 if folded is None else tokens_of_units(tool_declaration_units(folded))
+    tools = (
+        0 if folded is None else tokens_of_units(tool_declaration_units(folded, policy.text_units))
+    )
     summary = messages = tool_results = 0
     for row in projection.selection.rows:
         tokens = projection.tokens_of(row)[1]

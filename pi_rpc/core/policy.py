@@ -9,7 +9,14 @@ import msgspec
 from pi_rpc.core.context_messages import is_kept_from_model
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.tokens import ESTIMATOR, estimate
+from pi_rpc.core.tokens import (
+    CJK_ESTIMATOR,
+    ESTIMATOR,
+    TextUnits,
+    cjk_units,
+    estimate,
+    utf16_units,
+)
 
 UNTOUCHABLE_KINDS = frozenset({Kind.COMPACTION, Kind.BRANCH_SUMMARY, Kind.SYSTEM})
 """Kinds whose words only an edit made by hand could take away."""
@@ -29,6 +36,11 @@ class Policy(msgspec.Struct, frozen=True):
     """Whether shell output that is never sent counts in estimates."""
     makes_checkpoints: bool = False
     """Whether a compaction without a checkpoint is given the system messages it follows."""
+
+    @property
+    def text_units(self) -> TextUnits:
+        """How the estimator weighs a text."""
+        return cjk_units if self.estimator == CJK_ESTIMATOR else utf16_units
 
     @property
     def options(self) -> JsonObject:
@@ -54,15 +66,16 @@ class Policy(msgspec.Struct, frozen=True):
         """Estimated tokens of one message in the session form."""
         if not self.counts_private_shell and is_kept_from_model(message):
             return 0
-        return estimate(message)
+        return estimate(message, self.text_units)
 
 
 PI3 = Policy(id="pi3", version="1")
 """What Pi 1.6 makes of a file, its oddities included."""
 
 OURS = Policy(
-    id="pi_rpc",
+    id="cjk-aware",
     version="1",
+    estimator=CJK_ESTIMATOR,
     honours_replace=True,
     ignores_hand_edits=True,
     counts_private_shell=False,

@@ -12,6 +12,9 @@ Promises
 """
 
 from array import array
+from itertools import accumulate, islice
+from operator import ge
+from typing import cast
 
 import msgspec
 
@@ -20,7 +23,15 @@ from pi_rpc.core.entries import Header, kind_of
 from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.events import Diagnostic, Severity
 from pi_rpc.core.heads import Columns, Heads, cut_circles, is_plain_id
-from pi_rpc.core.line_heads import HEAD, PARENT_KEY, KindOfHead, split_glued, value_of
+from pi_rpc.core.line_heads import (
+    HEAD,
+    PARENT_KEY,
+    KindOfHead,
+    PlainLines,
+    plain_lines,
+    split_glued,
+    value_of,
+)
 
 DIAGNOSTICS_MAX = 1000
 """More than a person reads; what comes after is counted."""
@@ -67,10 +78,19 @@ class Scanner:
     """One pass over the lines of a session file, in blocks.
 
     `known`: heads of what comes before `offset`, when not scanning from the start; the header is
-    then not looked for.
+    then not looked for. `careful`: look whether a line holds two records, which costs a second
+    pass over its bytes. Without it, such a line shows by the parent that is missing for whoever
+    hangs below its second record: a scan that has orphans is to be made again with care.
     """
 
-    def __init__(self, known: Heads | None = None, offset: int = 0, lines: int = 0) -> None:
+    def __init__(
+        self,
+        known: Heads | None = None,
+        offset: int = 0,
+        lines: int = 0,
+        careful: bool = True,
+    ) -> None:
+        self._careful = careful
         self._known = known if known is not None and len(known) else None
         self._known_asked = 0
         self._first = len(known) if known is not None else 0
@@ -109,9 +129,54 @@ class Scanner:
             self._seek_header(bytes(block[start:stop]), self._offset + start)
             start = stop + 1
         if not self._seeks_header:
-            start = self._take_entries(block, start, end)
+            start = self._take_plain(block, start, end) or self._take_entries(block, start, end)
         self._offset += start
         return start
+
+    def _take_plain(self, block: bytes | bytearray, start: int, end: int) -> int:
+        """Take all lines of a block at once; where they end, or 0 when each must be looked at."""
+        stop = block.rfind(b"\n", start, end)
+        if stop < 0 or self._known is not None or self._careful:
+            return 0
+        plain = plain_lines(bytes(memoryview(block)[start : stop + 1]), self._kind_of_head)
+        if plain is None:
+            return 0
+        parents = self._plain_parents(plain)
+        if parents is None:
+            return 0
+        self._parents.extend(parents)
+        self._kinds += plain.kinds
+        self._digits.extend(plain.ids)
+        self._lengths.extend(plain.lengths)
+        # Each line ends with a newline that is no part of its object.
+        begins = accumulate(map((1).__add__, plain.lengths), initial=self._offset + start)
+        self._offsets.extend(islice(begins, len(plain.lengths)))
+        self._line += len(plain.ids)
+        self._last_line = plain.last
+        self._flush_ids()
+        return stop + 1
+
+    def _plain_parents(self, plain: PlainLines) -> list[int] | None:
+        """Rows of the parents of a block of lines, whose ids are then known.
+
+        None, and nothing is known, where an id is there twice or a parent is not there before.
+        """
+        first = self._first + len(self._kinds)
+        own = range(first, first + len(plain.ids))
+        rows = self._rows
+        if not rows.keys().isdisjoint(plain.ids):
+            return None
+        before = len(rows)
+        rows.update(zip(plain.ids, own, strict=True))
+        found = list(map(rows.get, cast(tuple[bytes, ...], plain.parents)))
+        roots = plain.parents.count(None)
+        parents = [-1 if row is None else row for row in found]
+        repeats = len(rows) - before != len(own)
+        if repeats or found.count(None) != roots or any(map(ge, parents, own)):
+            for entry_id in plain.ids:
+                rows.pop(entry_id, None)
+            return None
+        return parents
 
     def finish(self, tail: bytes) -> Scan:
         """End the pass; `tail` is what follows the last newline.

@@ -1,6 +1,8 @@
 """How big a context is, estimated without a tokenizer: four UTF-16 code units are one token.
 
 The estimator `u16/4` is the one Pi uses, so that a decision made on an estimate is the same there.
+Chinese, Japanese and Korean characters come to about a token each, so `u16/4` sees a quarter of
+such a text; the estimator `cjk-aware` counts each of them as one.
 
 Promises
 - The same message gives the same number, on any machine.
@@ -9,7 +11,7 @@ Promises
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +21,12 @@ from pi_rpc.core.messages import JsonObject
 
 ESTIMATOR = "u16/4"
 """The name estimates go by in records: UTF-16 code units over four, rounded up per message."""
+
+CJK_ESTIMATOR = "cjk-aware"
+"""As `u16/4`, but a CJK character counts as a whole token."""
+
+TextUnits = Callable[[str], int]
+"""How an estimator weighs a text, in code units."""
 
 UNITS_PER_TOKEN = 4
 
@@ -33,6 +41,11 @@ FAILED_STOPS = frozenset({"error", "aborted"})
 
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_CJK = re.compile(
+    "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3100-\u31bf\u31f0-\u4dbf\u4e00-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]"
+)
+_CJK_ASTRAL = re.compile("[\U0001b000-\U0001b16f\U0001f200-\U0001f2ff\U00020000-\U0003ffff]")
 
 
 class ContextTokens(msgspec.Struct, frozen=True):
@@ -52,6 +65,15 @@ def utf16_units(text: str) -> int:
     if text.isascii():
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def cjk_units(text: str) -> int:
+    """The weight of a text when each CJK character is a token of its own."""
+    if text.isascii():
+        return len(text)
+    within, beyond = len(_CJK.findall(text)), len(_CJK_ASTRAL.findall(text))
+    # One and two code units of each are counted already.
+    return utf16_units(text) + within * (UNITS_PER_TOKEN - 1) + beyond * (UNITS_PER_TOKEN - 2)
 
 
 def tokens_of_units(units: int) -> int:
@@ -93,7 +115,7 @@ def _placed(digits: str, point: int) -> str:
     return f"{digits[0]}{fraction}e{'+' if power > 0 else '-'}{abs(power)}"
 
 
-def json_units(value: Any) -> int:
+def json_units(value: Any, text_units: TextUnits = utf16_units) -> int:
     """The length of a JSON value as JavaScript prints it: compact, non-ASCII text unescaped."""
     units = 0
     # A stack of our own: a stored value may nest deeper than Python recurses.
@@ -101,7 +123,7 @@ def json_units(value: Any) -> int:
     while rest:
         item = rest.pop()
         if isinstance(item, str):
-            units += _string_units(item)
+            units += _string_units(item, text_units)
         elif item is None or item is True:
             units += 4
         elif item is False:
@@ -112,7 +134,7 @@ def json_units(value: Any) -> int:
             # Braces, a colon for each pair, commas between the pairs.
             units += 1 + 2 * len(item) if item else 2
             for name in item:
-                units += _string_units(name)
+                units += _string_units(name, text_units)
             rest.extend(item.values())
         elif isinstance(item, (list, tuple)):
             units += 1 + len(item) if item else 2
@@ -120,23 +142,23 @@ def json_units(value: Any) -> int:
     return units
 
 
-def _string_units(text: str) -> int:
+def _string_units(text: str, text_units: TextUnits) -> int:
     try:
         printed = orjson.dumps(text)
     except TypeError:
         # A lone surrogate, which JavaScript prints as an escape of six characters.
         whole = _LONE_SURROGATE.sub("", text)
-        return _string_units(whole) + 6 * (len(text) - len(whole))
-    return len(printed) if printed.isascii() else utf16_units(printed.decode())
+        return _string_units(whole, text_units) + 6 * (len(text) - len(whole))
+    return len(printed) if printed.isascii() else text_units(printed.decode())
 
 
-def _text_units(value: object) -> int:
-    return utf16_units(value) if isinstance(value, str) else 0
+def _text_units(value: object, text_units: TextUnits) -> int:
+    return text_units(value) if isinstance(value, str) else 0
 
 
-def _content_units(content: object) -> int:
+def _content_units(content: object, text_units: TextUnits) -> int:
     if isinstance(content, str):
-        return utf16_units(content)
+        return text_units(content)
     if not isinstance(content, list):
         return 0
     units = 0
@@ -144,48 +166,48 @@ def _content_units(content: object) -> int:
         if not isinstance(block, dict):
             continue
         if block.get("type") == "text":
-            units += _text_units(block.get("text"))
+            units += _text_units(block.get("text"), text_units)
         elif block.get("type") == "image":
             units += IMAGE_UNITS
     return units
 
 
-def _assistant_units(message: JsonObject) -> int:
+def _assistant_units(message: JsonObject, text_units: TextUnits) -> int:
     content = message.get("content")
     if not isinstance(content, list):
-        return _text_units(content)
+        return _text_units(content, text_units)
     units = 0
     for block in content:
         if not isinstance(block, dict):
             continue
         match block.get("type"):
             case "text":
-                units += _text_units(block.get("text"))
+                units += _text_units(block.get("text"), text_units)
             case "thinking":
-                units += _text_units(block.get("thinking"))
+                units += _text_units(block.get("thinking"), text_units)
             case "toolCall":
-                units += _text_units(block.get("name"))
+                units += _text_units(block.get("name"), text_units)
                 if "arguments" in block:
-                    units += json_units(block["arguments"])
+                    units += json_units(block["arguments"], text_units)
     return units
 
 
-def tool_declaration_units(system: JsonObject) -> int:
+def tool_declaration_units(system: JsonObject, text_units: TextUnits = utf16_units) -> int:
     """Code units of the tools a system message declares."""
     added = system.get("toolsAdded")
-    return 0 if added is None else json_units(added)
+    return 0 if added is None else json_units(added, text_units)
 
 
-def prompt_units(system: JsonObject) -> int:
+def prompt_units(system: JsonObject, text_units: TextUnits = utf16_units) -> int:
     """Code units of the words of a system message: its content and its sections."""
-    units = _content_units(system.get("content"))
+    units = _content_units(system.get("content"), text_units)
     sections = system.get("sections")
     if isinstance(sections, dict):
-        units += sum(_text_units(text) for text in sections.values())
+        units += sum(_text_units(text, text_units) for text in sections.values())
     return units
 
 
-def message_units(message: JsonObject) -> int:
+def message_units(message: JsonObject, text_units: TextUnits = utf16_units) -> int:
     """Code units of a message that count; none for an unknown role.
 
     Image data, signatures, details, ids and roles count nothing; the words a summary is wrapped in
@@ -193,22 +215,24 @@ def message_units(message: JsonObject) -> int:
     """
     match message.get("role"):
         case "system":
-            return prompt_units(message) + tool_declaration_units(message)
+            return prompt_units(message, text_units) + tool_declaration_units(message, text_units)
         case "user" | "custom" | "toolResult":
-            return _content_units(message.get("content"))
+            return _content_units(message.get("content"), text_units)
         case "assistant":
-            return _assistant_units(message)
+            return _assistant_units(message, text_units)
         case "bashExecution":
-            return _text_units(message.get("command")) + _text_units(message.get("output"))
+            return _text_units(message.get("command"), text_units) + _text_units(
+                message.get("output"), text_units
+            )
         case "branchSummary" | "compactionSummary":
-            return _text_units(message.get("summary"))
+            return _text_units(message.get("summary"), text_units)
         case _:
             return 0
 
 
-def estimate(message: JsonObject) -> int:
+def estimate(message: JsonObject, text_units: TextUnits = utf16_units) -> int:
     """Tokens of one message."""
-    return tokens_of_units(message_units(message))
+    return tokens_of_units(message_units(message, text_units))
 
 
 def estimate_all(messages: Iterable[JsonObject]) -> int:

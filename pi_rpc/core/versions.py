@@ -88,10 +88,16 @@ def files_at_opening(tree: Tree, leaf_row: int) -> FilesAt:
     return FilesAt(leaf_row, known=not ran, reason="not_watched" if ran else "nothing_ran")
 
 
-def files_after_calls(tree: Tree, files: FilesAt, before_row: int, after_row: int) -> FilesAt:
-    """Where the files stand once a batch of calls that may mark the world has run on this path."""
+def files_after_calls(
+    tree: Tree, files: FilesAt, before_row: int, after_row: int, marked: bool
+) -> FilesAt:
+    """Where the files stand once a batch of calls has run on this path.
+
+    `marked`: whether one of them may have marked the world, and not only by the name of its tool:
+    a call that was refused before it ran left everything as it was.
+    """
     if not files.known:
         return files
     if verdict(tree, files, before_row).status != "restored":
-        return FilesAt(after_row, known=False, reason="mixed_routes")
+        return FilesAt(after_row, known=False, reason="mixed_routes") if marked else files
     return FilesAt(after_row)

@@ -151,7 +151,7 @@ class Host:
         if live is not None and (live.stored.writable or mode == "read"):
             return live
         async with self._opening_once(which):
-            live = self.reader.live_of(which)
+            live = self.reader.live_of(which) or await self._live_by_beginning(which, cwd)
             if live is not None:
                 if live.stored.writable or mode == "read":
                     return live
@@ -162,6 +162,14 @@ class Host:
             if not session.stored.writable:
                 self.tasks.start_soon(follow_writer, session)
             return session
+
+    async def _live_by_beginning(self, which: str | Path, cwd: str | None) -> Session | None:
+        if not any(session.session_id.startswith(str(which)) for session in self.sessions):
+            return None
+        # Whether the beginning of an id means one session only the store can say.
+        stored = await self.store.open(which, "read", cwd)
+        await stored.close()
+        return self.find(stored.header.session_id)
 
     async def _build_opened(
         self, which: str | Path, mode: Literal["own", "read"], cwd: str | None

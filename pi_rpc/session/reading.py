@@ -63,6 +63,8 @@ class Reader:
         """Raises Missing `session_not_found`, Invalid `not_a_session`, Outside."""
         live = self.live_of(which)
         if live is not None:
+            if not live.stored.writable:
+                await live.follow_file()
             return View(live.tree, live.leaf_row, live.stored, live, live.projection)
         async with self._reading:
             key = str(which)

@@ -154,9 +154,12 @@ class _Runner:
             elif message["role"] == "toolResult":
                 self.result_ids.append(entry.id)
         self.assistant_told = False
-        if self.effects and self.result_ids:
+        if any(message["role"] == "toolResult" for message in messages):
+            marked = bool(self.effects)
             self.effects.clear()
-            session.files = files_after_calls(session.tree, session.files, before, session.leaf_row)
+            session.files = files_after_calls(
+                session.tree, session.files, before, session.leaf_row, marked
+            )
 
     async def _reply(self, stopped: bool) -> JsonObject:
         session, clock = self.session, self.session.around.clock

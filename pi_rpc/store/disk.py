@@ -13,7 +13,7 @@ from pathlib import Path
 from pi_rpc.core.errors import Damaged, Invalid, Missing, Outside
 from pi_rpc.core.scanner import Scan, Scanner
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 """Larger blocks are no faster."""
 
 LINE_BYTES_MAX = 256 << 20
@@ -136,7 +136,7 @@ def scan_file(
 
 def copy_bytes(source_fd: int, target_fd: int, start: int, stop: int) -> None:
     """Copy bytes start..stop-1 to where the target stands, within the kernel if it can."""
-    while start < stop:
+    while start < stop and hasattr(os, "copy_file_range"):
         try:
             count = os.copy_file_range(source_fd, target_fd, stop - start, start)
         except OSError as error:
@@ -152,6 +152,15 @@ def copy_bytes(source_fd: int, target_fd: int, start: int, stop: int) -> None:
             raise Outside("read_failed", "the file is shorter than it was", retryable=False)
         write_all(target_fd, data)
         start += len(data)
+
+
+def sync_data(fd: int) -> None:
+    """Everything written to an open file is on the disk when this returns."""
+    # Not every system knows how to leave a file's times behind.
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
 
 
 def sync_folder(folder: Path) -> None:

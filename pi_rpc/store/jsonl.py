@@ -20,7 +20,7 @@ from anyio import to_thread
 from pi_rpc.core.errors import Conflict, Damaged, Locked, Outside, Refused
 from pi_rpc.core.ports import NewLine
 from pi_rpc.store.copying import FileRows, check_lines
-from pi_rpc.store.disk import failing_as, outside, read_exactly
+from pi_rpc.store.disk import failing_as, outside, read_exactly, sync_data
 from pi_rpc.store.lease import Lease
 from pi_rpc.store.loading import Loaded, load_more
 
@@ -180,7 +180,7 @@ class FileSession:
 
     async def _sync(self) -> None:
         if self._syncs:
-            await self._in_thread(lambda: os.fdatasync(self._file.fd))
+            await self._in_thread(lambda: sync_data(self._file.fd))
 
     def _present_size(self) -> int:
         file = self._file

@@ -154,7 +154,10 @@ def _load(path: Path, fd: int) -> Loaded:
     size = os.fstat(fd).st_size
     loaded = _from_index(path, fd)
     if loaded is None:
-        scan, whole = scan_file(fd, Scanner(), 0, size)
+        scan, whole = scan_file(fd, Scanner(careful=False), 0, size)
+        if scan.has_orphans:
+            # A missing parent may stand behind another record on one line.
+            scan, whole = scan_file(fd, Scanner(), 0, size)
         assert scan.header is not None
         loaded = Loaded(
             path=path,

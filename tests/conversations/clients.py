@@ -158,4 +158,4 @@ def is_notification(message: Any) -> bool:
 
 def shown(message: Any) -> str:
     """A message as a failure shows it."""
-    return json.dumps(message, ensure_ascii=False)[:1500]
+    return json.dumps(message, ensure_ascii=False)[:20000]

@@ -50,7 +50,7 @@ def test_every_part_is_told_and_the_parts_add_up() -> None:
         window=1000,
         reserve=100,
         percent=None,
-        policy="pi_rpc",
+        policy="cjk-aware",
     )
 
 

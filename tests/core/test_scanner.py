@@ -177,6 +177,14 @@ def test_what_is_odd_is_told_and_costs_its_line_only(
     assert told(scan) == reasons
 
 
+def test_only_a_newline_ends_a_line() -> None:
+    said = {"role": "user", "content": "one\u2028two\u0085three\x0b\rfour"}
+    stored = {"type": "message", "id": A, "parentId": None, "timestamp": "t", "message": said}
+    raw = json.dumps(stored, separators=(",", ":"), ensure_ascii=False).encode()
+    scan = scanned(joined(raw, entry(B, A)))
+    assert (ids(scan), scan.lengths[0], scan.diagnostics) == ([A, B], len(raw), [])
+
+
 def test_both_halves_of_an_object_on_two_lines_are_told() -> None:
     scan = scanned(joined(b'{"type":"label","id":"0000000a",', b'"parentId":null}'))
     assert told(scan) == [("malformed_line", 2, None), ("malformed_line", 3, None)]

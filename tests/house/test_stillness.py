@@ -32,6 +32,9 @@ STILL_MODULES = {
 }
 """What a still file may import; everything else is taken to touch the world."""
 
+IN_MEMORY = {"io.BytesIO", "io.StringIO"}
+"""Files by name only."""
+
 TOUCHING = {"open", "input", "print", "exec", "eval", ".now", ".today", ".utcnow"}
 """Calls that read a clock or a file without an import that says so."""
 
@@ -49,10 +52,11 @@ def stirs(source: Source) -> Iterator[str]:
     for name, node in imports_of(source):
         if name.startswith("pi_rpc."):
             continue
-        # The ports speak of paths; nobody may follow one there.
-        allowed = name.split(".")[0] in STILL_MODULES or (source.name, name) == (
-            PORTS,
-            "pathlib.Path",
+        allowed = (
+            name.split(".")[0] in STILL_MODULES
+            or name in IN_MEMORY
+            # The ports speak of paths; nobody may follow one there.
+            or (source.name, name) == (PORTS, "pathlib.Path")
         )
         if not allowed:
             yield source.at(node, f"{name} may touch the world; take what it gives as an argument")

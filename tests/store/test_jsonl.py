@@ -270,6 +270,20 @@ async def test_a_row_that_cannot_be_read_is_a_failure_of_that_row(
         session.line(0)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everything")
+async def test_a_file_that_may_not_be_written_can_be_read(store: FileStore, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(write_session(path, ENTRIES)[:-1])
+    path.chmod(0o400)
+    with pytest.raises(Outside) as caught:
+        await store.open(path, "own")
+    assert (caught.value.reason, caught.value.data["errno"]) == ("open_failed", "EACCES")
+    assert ids_of(await store.open(path, "read")) == ["0000000a", "0000000b"]
+    path.chmod(0o000)
+    with pytest.raises(Outside):
+        await store.open(path, "read")
+
+
 FILL = """
 import os, resource, sys, anyio
 from pathlib import Path

@@ -1,7 +1,7 @@
 """A client of one daemon: calls, notifications, and answers to what the daemon asks.
 
 Promises
-- Every call is answered once: with a result, a PiRpcError, or DaemonEnded when the daemon dies.
+- Every call ends once: with a result, a PiRpcError, or DaemonEndedError when the daemon dies.
 - A cancelled call is withdrawn with `$/cancelRequest`; its late answer is dropped.
 - Whoever waits for a run to settle hears of it, whether it settles before, while or after asking.
 - Listeners may remove themselves or each other while they are called.
@@ -20,7 +20,7 @@ import anyio.abc
 import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
-from pi_rpc_client.errors import DaemonEnded, NotificationsLost, PiRpcError
+from pi_rpc_client.errors import DaemonEndedError, NotificationsLostError, PiRpcError
 from pi_rpc_client.process import DaemonProcess, plain_task_group, running_daemon
 from pi_rpc_client.types import Calls, Capabilities, InitializeResult, Notification
 
@@ -45,9 +45,9 @@ class _Pending:
     def __init__(self) -> None:
         self.answered = anyio.Event()
         self.result: Any = None
-        self.error: PiRpcError | DaemonEnded | None = None
+        self.error: PiRpcError | DaemonEndedError | None = None
 
-    def fail(self, error: PiRpcError | DaemonEnded) -> None:
+    def fail(self, error: PiRpcError | DaemonEndedError) -> None:
         self.error = error
         self.answered.set()
 
@@ -62,7 +62,7 @@ class PiRpcClient(Calls):
         self._tasks = tasks
         self._count = 0
         self._pending: dict[int, _Pending] = {}
-        self._ended: DaemonEnded | None = None
+        self._ended: DaemonEndedError | None = None
         self._listeners: tuple[Listener, ...] = ()
         self._streams: list[MemoryObjectSendStream[Notification]] = []
         self._handlers: dict[str, Handler] = {}
@@ -108,7 +108,7 @@ class PiRpcClient(Calls):
                     tasks.cancel_scope.cancel()
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Call any method, known to the types or not. Raises PiRpcError, DaemonEnded."""
+        """Call any method, known to the types or not. Raises PiRpcError, DaemonEndedError."""
         if self._ended is not None:
             raise self._ended
         self._count += 1
@@ -148,7 +148,7 @@ class PiRpcClient(Calls):
     ) -> AsyncIterator[AsyncIterator[Notification]]:
         """A stream of notifications from now on, of these methods if any are named.
 
-        It ends with the daemon, and with NotificationsLost when too many wait to be read.
+        It ends with the daemon, and with NotificationsLostError when too many wait to be read.
         """
         send, receive = anyio.create_memory_object_stream[Notification](NOTIFICATIONS_WAITING_MAX)
         lost = False
@@ -171,7 +171,7 @@ class PiRpcClient(Calls):
             async for notification in receive:
                 yield notification
             if lost:
-                raise NotificationsLost(f"more than {NOTIFICATIONS_WAITING_MAX} waited")
+                raise NotificationsLostError(f"more than {NOTIFICATIONS_WAITING_MAX} waited")
 
         remove = self.listen(take)
         self._streams.append(send)
@@ -188,9 +188,10 @@ class PiRpcClient(Calls):
         self._handlers[method] = handler
 
     async def wait_until_settled(self, session_id: str, run_id: str) -> str:
-        """The outcome of a run: done, aborted, failed or truncated. Raises PiRpcError, DaemonEnded.
+        """The outcome of a run: done, aborted, failed or truncated.
 
         It is answered for a run that settled earlier too, as long as this client heard of it.
+        Raises PiRpcError, DaemonEndedError.
         """
         key = (session_id, run_id)
         if key not in self._settled:
@@ -211,7 +212,7 @@ class PiRpcClient(Calls):
                 try:
                     await self.call("shutdown")
                     await self.notify("exit")
-                except (PiRpcError, DaemonEnded):
+                except (PiRpcError, DaemonEndedError):
                     log.debug("the daemon ended before it was asked to")
         return await self.daemon.end(patience_s)
 
@@ -224,7 +225,7 @@ class PiRpcClient(Calls):
             self.daemon.kill()
         with anyio.move_on_after(5):
             await self.daemon.wait()
-        self._ended = DaemonEnded(self.daemon.status, self.daemon.stderr)
+        self._ended = DaemonEndedError(self.daemon.status, self.daemon.stderr)
         for pending in self._pending.values():
             pending.fail(self._ended)
         for stream in self._streams:

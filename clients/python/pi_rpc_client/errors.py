@@ -22,7 +22,7 @@ class PiRpcError(Exception):
         return f"{self.message} ({self.kind}/{self.reason}, {self.code})"
 
 
-class DaemonEnded(Exception):  # noqa: N818  (it is a fact, not always a mistake)
+class DaemonEndedError(Exception):
     """The daemon is gone, so nothing more will be answered.
 
     `status` is its exit status, negative for a signal, None while it is not known. `stderr` is the
@@ -36,7 +36,7 @@ class DaemonEnded(Exception):  # noqa: N818  (it is a fact, not always a mistake
         self.stderr = stderr
 
 
-class NotificationsLost(Exception):  # noqa: N818  (named after what happened to the stream)
+class NotificationsLostError(Exception):
     """A stream of notifications was read too slowly and is over.
 
     What was missed can be read again: `session/subscribe` with `since`, or `session/entries`.

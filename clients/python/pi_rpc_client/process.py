@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from pi_rpc_client.errors import DaemonEnded
+from pi_rpc_client.errors import DaemonEndedError
 
 LINE_BYTES_MAX = 64 * 1024 * 1024 + 1024
 """The longest line read: what a daemon writes at most, and its envelope."""
@@ -55,11 +55,11 @@ class DaemonProcess:
         return b"".join(self._stderr).decode("utf-8", "replace")
 
     async def send(self, line: bytes) -> None:
-        """Hand a line over to be written, without its line feed. Raises DaemonEnded."""
+        """Hand a line over to be written, without its line feed. Raises DaemonEndedError."""
         try:
             await self._to_write.send(line)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise DaemonEnded(self.status, self.stderr) from error
+            raise DaemonEndedError(self.status, self.stderr) from error
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Lines of stdout until it ends. A last line without its line feed is dropped."""

@@ -1808,7 +1808,7 @@ class Calls(Protocol):
     async def call(self, method: Literal["workspace/status"], params: SessionParams) -> WorkspaceStatusResult: ...
 
     async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Call a method and return its result. Raises PiRpcError, DaemonEnded."""
+        """Call a method and return its result. Raises PiRpcError, DaemonEndedError."""
         return await self.request(method, params)
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> Any:

@@ -1,6 +1,7 @@
 """The Python client against a real daemon in a process of its own, and against odd ones."""
 
 import json
+import os
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,10 +12,11 @@ from typing import Any
 import anyio
 import pytest
 from pi_rpc_client.client import NOTIFICATIONS_WAITING_MAX, PiRpcClient
-from pi_rpc_client.errors import DaemonEnded, NotificationsLost, PiRpcError
+from pi_rpc_client.errors import DaemonEndedError, NotificationsLostError, PiRpcError
 from pi_rpc_client.process import running_daemon
 from pi_rpc_client.types import Notification
 
+PATH = {"PATH": os.environ["PATH"]}
 DAEMON = (sys.executable, "-m", "pi_rpc")
 
 pytestmark = pytest.mark.anyio
@@ -81,7 +83,7 @@ async def test_leaving_the_context_ends_the_daemon_in_good_order(tmp_path: Path)
         assert client.daemon.status is None
     assert client.daemon.status == 0
     assert client.daemon.stderr == ""
-    with pytest.raises(DaemonEnded):
+    with pytest.raises(DaemonEndedError):
         await client.call("daemon/status")
 
 
@@ -126,13 +128,12 @@ async def test_a_cancelled_call_is_withdrawn_and_the_talk_goes_on(tmp_path: Path
     async with spawned(tmp_path, script=script) as client:
         state = await client.call("session/new", {"cwd": str(tmp_path)})
         session_id = state["sessionId"]
+        prompt = {"sessionId": session_id, "text": "x", "wait": True}
         async with (
             client.notifications("message/delta") as deltas,
             anyio.create_task_group() as tasks,
         ):
-            tasks.start_soon(
-                client.call, "agent/prompt", {"sessionId": session_id, "text": "x", "wait": True}
-            )
+            tasks.start_soon(client.request, "agent/prompt", prompt)
             async for _ in deltas:
                 break
             tasks.cancel_scope.cancel()
@@ -151,7 +152,7 @@ async def test_a_killed_daemon_fails_every_call_that_waits(tmp_path: Path) -> No
         session_id = state["sessionId"]
 
         async def wait_in_vain() -> None:
-            with pytest.raises(DaemonEnded) as caught:
+            with pytest.raises(DaemonEndedError) as caught:
                 await client.call("agent/wait", {"sessionId": session_id})
             statuses.append(caught.value.status)
 
@@ -302,7 +303,7 @@ async def test_a_slow_reader_of_notifications_is_told_what_it_lost() -> None:
         await client.notify("begin")
         assert await client.request("anything") == "still here"
         count = 0
-        with pytest.raises(NotificationsLost):
+        with pytest.raises(NotificationsLostError):
             async for _ in everything:
                 count += 1
         assert count == NOTIFICATIONS_WAITING_MAX
@@ -319,7 +320,7 @@ async def test_output_that_is_no_protocol_ends_the_daemon(
         """
     )
     async with running_client(command) as client:
-        with pytest.raises(DaemonEnded):
+        with pytest.raises(DaemonEndedError):
             await client.request("anything")
     assert "no protocol" in caplog.text
 
@@ -327,7 +328,7 @@ async def test_output_that_is_no_protocol_ends_the_daemon(
 async def test_what_a_dying_daemon_wrote_to_stderr_is_in_the_error() -> None:
     command = pretending('hear(); sys.exit("the disk is gone")')
     async with running_client(command) as client:
-        with pytest.raises(DaemonEnded, match=r"status 1.*the disk is gone"):
+        with pytest.raises(DaemonEndedError, match=r"status 1.*the disk is gone"):
             await client.request("anything")
 
 
@@ -367,6 +368,25 @@ async def test_half_an_emoji_goes_both_ways() -> None:
         await client.notify("text", {"text": "cut \ud83d"})
         told: Any = await anext(everything)
     assert told["params"]["text"] == "cut \ud83d"
+
+
+async def test_the_example_in_the_readme_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    ran = await anyio.run_process(
+        [sys.executable, "-c", example.replace('["pi-rpc"]', str(list(DAEMON)).replace("'", '"'))],
+        env={"PYTHONPATH": str(Path(__file__).parents[1]), "HOME": str(tmp_path), **PATH},
+    )
+    assert ran.stdout == b"done\n"
+
+
+async def test_the_demo_claims_nothing_that_is_not_so() -> None:
+    demo = Path(__file__).parents[1] / "demo.py"
+    ran = await anyio.run_process([sys.executable, str(demo)], env=PATH, check=False)
+    told = ran.stdout.decode()
+    assert ran.returncode == 0, told + ran.stderr.decode()
+    assert told.count("[ok]") >= 20
+    assert "\033[" not in told
 
 
 async def test_the_types_hold_in_a_strict_check(tmp_path: Path) -> None:
