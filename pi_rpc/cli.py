@@ -1,6 +1,7 @@
 """The command `pi-rpc`: which door, which settings."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -42,6 +43,8 @@ def _serve(
     session_dir: str | None = None, script_file: str | None = None, durability: str | None = None
 ) -> int:
     descriptors = StdioDescriptors.take()
+    # Until the loop takes signals over nothing is live that would want an orderly end.
+    signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
     first = None if script_file or os.environ.get("PI_RPC_SCRIPT") else _greet(descriptors)
     # Only now, with the host answered, what takes its time is loaded.
     from pi_rpc.serving import Beginning, serve  # noqa: PLC0415

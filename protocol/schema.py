@@ -45,11 +45,15 @@ def shapes(
     schemas, components = msgspec.json.schema_components(roots, ref_template=REF + "{name}")
     names = _clean_names(components)
     classes = {_schema_name(kind, names): kind for kind in _structs(roots)}
+    taken = set(_structs([method.params for method in methods.values()]))
     defs = {}
     for raw, schema in components.items():
         name = names[raw]
-        defs[name] = _described(_explicit(_renamed(schema, names)), classes.get(name))
+        kind = classes.get(name)
+        defs[name] = _described(_explicit(_renamed(schema, names)), kind)
         defs[name]["title"] = name
+        if kind is not None and kind not in taken:
+            _leave_out_null(defs[name], kind)
     told = iter([_explicit(_renamed(schema, names)) for schema in schemas])
     return Shapes(
         defs=dict(sorted(defs.items())),
@@ -107,8 +111,8 @@ def _schema_name(kind: type, names: Mapping[str, str]) -> str:
     return names[own] if own in names else names.get(f"{kind.__module__}.{own}", own)
 
 
-def _structs(roots: list[Any]) -> Iterator[type]:
-    seen: set[type] = set()
+def _structs(roots: list[Any]) -> Iterator[type[msgspec.Struct]]:
+    seen: set[type[msgspec.Struct]] = set()
     waiting: list[Any] = [msgspec.inspect.type_info(root) for root in roots]
     while waiting:
         info = waiting.pop()
@@ -166,7 +170,7 @@ def _explicit(schema: JsonObject) -> JsonObject:
     return explicit
 
 
-def _described(schema: JsonObject, kind: type | None) -> JsonObject:
+def _described(schema: JsonObject, kind: type[msgspec.Struct] | None) -> JsonObject:
     """The schema with the words that stand below each field in the source."""
     properties = schema.get("properties")
     if kind is None or not isinstance(properties, dict):
@@ -180,7 +184,20 @@ def _described(schema: JsonObject, kind: type | None) -> JsonObject:
     return schema
 
 
-def field_words(kind: type) -> dict[str, str]:
+def _leave_out_null(schema: JsonObject, kind: type[msgspec.Struct]) -> None:
+    """What is left out when it is None is never null on the wire."""
+    if not msgspec.structs.fields(kind) or not kind.__struct_config__.omit_defaults:
+        return
+    for field in msgspec.structs.fields(kind):
+        told = schema["properties"][field.encode_name]
+        if field.default is None and "anyOf" in told:
+            others = [one for one in told["anyOf"] if one != {"type": "null"}]
+            rest = {name: value for name, value in told.items() if name not in ("anyOf", "default")}
+            what = others[0] if len(others) == 1 else {"anyOf": others}
+            schema["properties"][field.encode_name] = what | rest
+
+
+def field_words(kind: type[msgspec.Struct]) -> dict[str, str]:
     """What is written below the fields of a class and of those it is made from."""
     words: dict[str, str] = {}
     for base in reversed(kind.__mro__):

@@ -204,7 +204,7 @@ class Tour:
         say()
         claim("the run settled and is done", outcome == "done")
         claim(
-            f"README.md on the disk now reads: {self.readme.read_text().strip()!r}",
+            f"the change is on the disk: README.md reads {self.readme.read_text().strip()!r}",
             "coffee" in self.readme.read_text(),
         )
 

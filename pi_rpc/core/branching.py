@@ -20,7 +20,7 @@ import msgspec
 from pi_rpc.core.entries import FORK, Body, Kind, custom, label, session_info
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.messages import JsonObject, text_of
-from pi_rpc.core.tree import ROOT, Tree
+from pi_rpc.core.tree import ROOT, Tree, name_in
 
 Position = Literal["before", "at"]
 
@@ -170,10 +170,9 @@ def _made(tree: Tree, kept: list[int], leaf_row: int, source_id: str) -> Iterato
             entry = tree.entry(label_row)
             yield Made(label(target_id, entry.object["label"]), entry.timestamp or None)
     name = tree.name()
-    if name is not None:
-        last = bytes(map(tree.heads.kinds.__getitem__, kept)).rfind(Kind.SESSION_INFO)
-        if last < 0 or tree.entry(kept[last]).object.get("name") != name:
-            yield Made(session_info(name), None)
+    last = bytes(map(tree.heads.kinds.__getitem__, kept)).rfind(Kind.SESSION_INFO)
+    if name != (name_in(tree.entry(kept[last]).object) if last >= 0 else None):
+        yield Made(session_info(name or ""), None)
     if kept:
         data = {"v": 1, "sessionId": source_id, "entryId": tree.id_or_none(leaf_row)}
         yield Made(custom(FORK, data), None)

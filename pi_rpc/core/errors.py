@@ -1,13 +1,13 @@
 """The kinds of failure, each saying what a caller can do about it.
 
-A failure carries a `reason` (a stable slug a program may compare), a `message` for people (which may
-change any day) and `data` a program needs. Front ends own the table from kinds to wire codes.
+A failure carries a `reason` (a stable slug a program may compare), a `message` for people (which
+may change any day) and `data` a program needs. Front ends own the table from kinds to wire codes.
 """
 
 from typing import Any, ClassVar
 
 
-class Failure(Exception):
+class Failure(Exception):  # noqa: N818  # what a caller meets is no mistake of anybody's
     """An act that did not happen, said in a way a program can use."""
 
     kind: ClassVar[str] = "failure"

@@ -238,8 +238,7 @@ class Tree:
         self._learn_globals()
         if self._name_row == ROOT:
             return None
-        name = self.entry(self._name_row).object.get("name")
-        return (name.strip() or None) if isinstance(name, str) else None
+        return name_in(self.entry(self._name_row).object)
 
     def _learn_globals(self) -> None:
         kinds = self.heads.kinds
@@ -262,6 +261,12 @@ class Tree:
         for row in _rows_of(self.heads.kinds, kind, 0):
             if not self.heads.is_shadowed(row):
                 yield row
+
+
+def name_in(stored: JsonObject) -> str | None:
+    """The name a session_info entry gives, None when it clears it."""
+    name = stored.get("name")
+    return (name.strip() or None) if isinstance(name, str) else None
 
 
 def _rows_of(kinds: bytearray, kind: Kind, start: int) -> Iterator[int]:

@@ -94,6 +94,11 @@ class Hub:
         """Whether a listener asks for merged events."""
         return any(listener.is_pressed for listener in self._listeners)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a listener wants nothing more for now."""
+        return any(listener.is_full for listener in self._listeners)
+
     async def wait_until_free(self) -> None:
         """Return when no listener is full."""
         for listener in self._listeners:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import anyio
 
 from pi_rpc.agent.asking import Asking
+from pi_rpc.agent.background import Background
 from pi_rpc.agent.calling import CallEnded, Calling, CallProgressed, CallStarted, Place
 from pi_rpc.core.entries import Body, message_body, model_change, thinking_level_change
 from pi_rpc.core.errors import Failure
@@ -188,11 +189,22 @@ class _Runner:
                     self.assistant_told = True
                     session.tell(MessageStarted("assistant"))
                 deltas.tell(pieces)
-                await session.hub.wait_until_free()
+                await self._give_way()
         deltas.flush()
         if reply.script_position is not None:
             session.script_position = reply.script_position
         return reply.message(OFFLINE_API, at_ms, clock.now_ms() - at_ms)
+
+    async def _give_way(self) -> None:
+        """Wait for listeners that lag; a stop ends that, for one may never read again."""
+        hub, stop = self.session.hub, self.live.stop
+        if stop.is_set() or not hub.is_full:
+            return
+        async with Background() as tasks:
+            waiting = anyio.CancelScope()
+            tasks.start_soon(_cancel_on_stop, waiting, stop)
+            with waiting:
+                await hub.wait_until_free()
 
     async def _call(self, calls: Sequence[ToolCall]) -> list[ToolOutcome]:
         session = self.session
@@ -217,7 +229,7 @@ class _Runner:
                         )
                     case CallEnded():
                         self._tell_ended(happening)
-                await session.hub.wait_until_free()
+                await self._give_way()
         return batch.outcomes
 
     def _tell_ended(self, happening: CallEnded) -> None:
@@ -260,6 +272,11 @@ class _Runner:
         self.session.tell(
             TurnEnded(self.live.run_id, number, self.message_id, list(self.result_ids))
         )
+
+
+async def _cancel_on_stop(scope: anyio.CancelScope, stop: anyio.Event) -> None:
+    await stop.wait()
+    scope.cancel()
 
 
 def active_declarations(session: Session) -> list[ToolDeclaration]:

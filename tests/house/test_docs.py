@@ -30,6 +30,7 @@ PLANNED = "### Rooms that stand in the plan and are empty so far"
 """The one place that may name what is not there."""
 
 ELSEWHERE = {
+    ".trash/": "in the sessions folder",
     "hello.py": "the reader saves it",
     "settings.json": "the user's own",
     "session-1.jsonl": "a recording, in each of several folders",

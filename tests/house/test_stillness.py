@@ -4,6 +4,7 @@ And the start is light: what takes its time to load comes after the handshake's 
 """
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,10 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from pi_rpc import __version__
+from pi_rpc.frontends.native.handshake import quick_answer
 from tests.house.source import ROOT, Source, calls_of, imports_of, parsed, report, sources
 
 PORTS = "core/ports.py"
@@ -186,6 +191,37 @@ def test_the_handshake_is_answered_before_the_loop_is_loaded(tmp_path: Path) -> 
     early = set(_LOADED.findall(before)) & set(LOOP)
     assert not early, f"pi_rpc/cli.py:1: loads {sorted(early)} before the handshake is answered"
     assert "pi_rpc.serving" in _LOADED.findall(after)
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        {},
+        {"experimental": True, "maxMessageBytes": 100_000},
+        {"ui": ["confirm"], "optOut": ["message/delta"], "maxMessageBytes": 1},
+    ],
+)
+def test_the_early_answer_is_the_one_the_table_gives(
+    tmp_path: Path, capabilities: dict[str, object]
+) -> None:
+    params = {"protocolVersion": 1, "clientInfo": {"name": "house"}, "capabilities": capabilities}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    plain = json.dumps(request).encode() + b"\n"
+    early = quick_answer(plain, __version__)
+    # A field that says nothing makes it unusual, so that it is left to the table.
+    unusual = json.dumps(request | {"params": params | {"progressToken": None}}).encode() + b"\n"
+    assert quick_answer(unusual, __version__) is None
+    assert early is not None
+    told = subprocess.run(
+        [sys.executable, "-m", "pi_rpc"],
+        input=unusual,
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
+        timeout=30,
+        check=True,
+    )
+    assert json.loads(told.stdout) == json.loads(early)
 
 
 def test_a_start_loads_nothing_that_serving_does_not_need(tmp_path: Path) -> None:

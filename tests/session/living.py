@@ -357,8 +357,9 @@ async def living_host(
         try:
             yield host
         finally:
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(WAIT_S, shield=True) as closing:
                 await host.close_all()
+            assert not closing.cancelled_caught, "the host did not close"
             tasks.cancel_scope.cancel()
             left_behind.cancel_scope.cancel()
 

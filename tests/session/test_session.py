@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from pi_rpc.core.codec import decode
-from pi_rpc.core.entries import label, message_body, session_info
+from pi_rpc.core.entries import Body, label, message_body, session_info
 from pi_rpc.core.errors import Busy, Conflict, Locked, Outside, Stopped
 from pi_rpc.core.events import EntryAppended, ForeignAppended, RunSettled
 from pi_rpc.core.messages import user_message
@@ -28,7 +28,7 @@ from tests.session.living import (
 )
 
 
-def words(text: str):  # type: ignore[no-untyped-def]
+def words(text: str) -> Body:
     return message_body(user_message(text, (), 1))
 
 

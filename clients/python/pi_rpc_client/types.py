@@ -105,9 +105,9 @@ class AgentPromptResult(TypedDict):
 
     runId: str | None
     disposition: Literal["handled", "queued", "started"]
-    itemId: NotRequired[str | None]
+    itemId: NotRequired[str]
     """Of a queued message."""
-    outcome: NotRequired[Literal["aborted", "done", "failed", "truncated"] | None]
+    outcome: NotRequired[Literal["aborted", "done", "failed", "truncated"]]
     """When waited for."""
 
 
@@ -122,7 +122,7 @@ class AgentSettledNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     runId: str
     outcome: Literal["aborted", "done", "failed", "truncated"]
-    error: NotRequired[dict[str, Any] | None]
+    error: NotRequired[dict[str, Any]]
 
 
 class AgentStartedNotification(TypedDict):
@@ -215,7 +215,7 @@ class Tip(TypedDict):
     timestamp: str
     text: str
     """The last words on it."""
-    label: NotRequired[str | None]
+    label: NotRequired[str]
     files: Files
     current: bool
     """Whether the leaf stands on it."""
@@ -226,7 +226,7 @@ class BranchListResult(TypedDict):
 
     branches: list[Tip]
     leafId: str | None
-    nextCursor: NotRequired[str | None]
+    nextCursor: NotRequired[str]
 
 
 class BranchNavigateParams(TypedDict):
@@ -253,8 +253,8 @@ class ScopeVerdict(TypedDict):
     status: Literal["not_restored", "restored", "unknown"]
     reason: str
     """A stable slug: nothing_ran, no_versions, not_watched, mixed_routes."""
-    expected: NotRequired[str | None]
-    actual: NotRequired[str | None]
+    expected: NotRequired[str]
+    actual: NotRequired[str]
 
 
 class Environment(TypedDict):
@@ -271,9 +271,9 @@ class BranchNavigateResult(TypedDict):
     """Where the leaf stands, and how the world stands to it."""
 
     leafId: str | None
-    draft: NotRequired[str | None]
+    draft: NotRequired[str]
     """The words of a user message that was chosen, for the editor."""
-    summaryEntryId: NotRequired[str | None]
+    summaryEntryId: NotRequired[str]
     environment: Environment
 
 
@@ -405,11 +405,11 @@ class ContextGetResult(TypedDict):
 
     leafId: str | None
     messages: list[ContextMessage]
-    model: NotRequired[ModelRef | None]
+    model: NotRequired[ModelRef]
     thinkingLevel: str
     tokens: int
     """A reported usage and estimates of what followed, or estimates alone."""
-    nextCursor: NotRequired[str | None]
+    nextCursor: NotRequired[str]
 
 
 class ContextParams(TypedDict):
@@ -474,24 +474,24 @@ class CopiedState(TypedDict):
     runtimeId: str
     seq: int
     """Number of the runtime's last event."""
-    subscriptionId: NotRequired[str | None]
-    path: NotRequired[str | None]
+    subscriptionId: NotRequired[str]
+    path: NotRequired[str]
     cwd: str
-    name: NotRequired[str | None]
+    name: NotRequired[str]
     mode: Literal["own", "read"]
     leafId: str | None
     visibleLeafId: str | None
     """The nearest entry at or above the leaf that is a step of the conversation."""
     entryCount: int
-    model: NotRequired[ModelRef | None]
+    model: NotRequired[ModelRef]
     thinkingLevel: str
     running: bool
-    runId: NotRequired[str | None]
+    runId: NotRequired[str]
     compacting: NotRequired[bool]
     queue: Queues
     environment: Environment
-    parentSession: NotRequired[str | None]
-    draft: NotRequired[str | None]
+    parentSession: NotRequired[str]
+    draft: NotRequired[str]
     """The words of the message it was forked before, for the editor."""
 
 
@@ -522,12 +522,12 @@ class Diagnostic(TypedDict):
     """A stable slug."""
     text: str
     """For people."""
-    line: NotRequired[int | None]
+    line: NotRequired[int]
     """Line of the file, counted from 1 with the header."""
-    offset: NotRequired[int | None]
+    offset: NotRequired[int]
     """Where the line begins, in bytes."""
-    path: NotRequired[str | None]
-    entryId: NotRequired[str | None]
+    path: NotRequired[str]
+    entryId: NotRequired[str]
 
 
 class DiagnosticNotification(TypedDict):
@@ -604,12 +604,12 @@ class Verdict(TypedDict):
     reason: str
     tokens: int
     """Estimated; of an excluded entry what its own words would have cost."""
-    role: NotRequired[str | None]
-    roles: NotRequired[list[str] | None]
+    role: NotRequired[str]
+    roles: NotRequired[list[str]]
     """Instead of `role` when the entry says several messages."""
     messages: NotRequired[int]
     """How many messages of the context it gave; 0 unless included or replaced."""
-    editId: NotRequired[str | None]
+    editId: NotRequired[str]
     """The context edit that decided."""
 
 
@@ -663,7 +663,7 @@ class ForkPointsResult(TypedDict):
     """User messages of every branch, in file order."""
 
     points: list[ForkPoint]
-    nextCursor: NotRequired[str | None]
+    nextCursor: NotRequired[str]
 
 
 class InitializeParams(TypedDict):
@@ -751,12 +751,12 @@ class ListedModel(TypedDict):
     provider: str
     modelId: str
     name: str
-    contextWindow: NotRequired[int | None]
+    contextWindow: NotRequired[int]
     """Tokens."""
-    maxOutput: NotRequired[int | None]
+    maxOutput: NotRequired[int]
     reasoning: bool
     usable: bool
-    whyNot: NotRequired[str | None]
+    whyNot: NotRequired[str]
 
 
 class ListedSession(TypedDict):
@@ -765,12 +765,12 @@ class ListedSession(TypedDict):
     sessionId: str
     path: str
     cwd: str
-    name: NotRequired[str | None]
+    name: NotRequired[str]
     created: str
     modified: str
     messageCount: int
     firstMessage: str
-    parentSession: NotRequired[str | None]
+    parentSession: NotRequired[str]
 
 
 class ListedTool(TypedDict):
@@ -795,8 +795,8 @@ class MessageDeltaNotification(TypedDict):
     block: int
     kind: Literal["text", "thinking", "toolArguments"]
     text: str
-    callId: NotRequired[str | None]
-    name: NotRequired[str | None]
+    callId: NotRequired[str]
+    name: NotRequired[str]
 
 
 class MessageEndedNotification(TypedDict):
@@ -872,23 +872,23 @@ class OpenedState(TypedDict):
     runtimeId: str
     seq: int
     """Number of the runtime's last event."""
-    subscriptionId: NotRequired[str | None]
-    path: NotRequired[str | None]
+    subscriptionId: NotRequired[str]
+    path: NotRequired[str]
     cwd: str
-    name: NotRequired[str | None]
+    name: NotRequired[str]
     mode: Literal["own", "read"]
     leafId: str | None
     visibleLeafId: str | None
     """The nearest entry at or above the leaf that is a step of the conversation."""
     entryCount: int
-    model: NotRequired[ModelRef | None]
+    model: NotRequired[ModelRef]
     thinkingLevel: str
     running: bool
-    runId: NotRequired[str | None]
+    runId: NotRequired[str]
     compacting: NotRequired[bool]
     queue: Queues
     environment: Environment
-    parentSession: NotRequired[str | None]
+    parentSession: NotRequired[str]
     diagnostics: list[Diagnostic]
 
 
@@ -896,8 +896,8 @@ class ProgressValue(TypedDict):
     """One step of long work."""
 
     kind: Literal["begin", "end", "report"]
-    message: NotRequired[str | None]
-    fraction: NotRequired[float | None]
+    message: NotRequired[str]
+    fraction: NotRequired[float]
     """From 0 to 1."""
 
 
@@ -1006,7 +1006,7 @@ class SessionContinueParams(TypedDict):
 class SessionDeleteResult(TypedDict):
     """Where the file lies now."""
 
-    trashedTo: NotRequired[str | None]
+    trashedTo: NotRequired[str]
 
 
 class SessionEntriesParams(TypedDict):
@@ -1027,7 +1027,7 @@ class SessionEntriesResult(TypedDict):
     entries: list[Any]
     """The stored objects."""
     leafId: str | None
-    nextCursor: NotRequired[str | None]
+    nextCursor: NotRequired[str]
     """To be given as `since` for the next page."""
 
 
@@ -1091,7 +1091,7 @@ class SessionListResult(TypedDict):
     """A page of the list."""
 
     sessions: list[ListedSession]
-    nextCursor: NotRequired[str | None]
+    nextCursor: NotRequired[str]
 
 
 class SessionNewParams(TypedDict):
@@ -1139,8 +1139,8 @@ class SessionOpenedNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     reason: str
     leafId: str | None
-    parentSession: NotRequired[str | None]
-    parent: NotRequired[str | None]
+    parentSession: NotRequired[str]
+    parent: NotRequired[str]
     """The id of the session it was forked or cloned from."""
 
 
@@ -1170,7 +1170,7 @@ class SessionReadResult(TypedDict):
 
     entries: list[Any]
     leafId: str | None
-    nextCursor: NotRequired[str | None]
+    nextCursor: NotRequired[str]
 
 
 class SessionRelocateParams(TypedDict):
@@ -1216,23 +1216,23 @@ class SessionState(TypedDict):
     runtimeId: str
     seq: int
     """Number of the runtime's last event."""
-    subscriptionId: NotRequired[str | None]
-    path: NotRequired[str | None]
+    subscriptionId: NotRequired[str]
+    path: NotRequired[str]
     cwd: str
-    name: NotRequired[str | None]
+    name: NotRequired[str]
     mode: Literal["own", "read"]
     leafId: str | None
     visibleLeafId: str | None
     """The nearest entry at or above the leaf that is a step of the conversation."""
     entryCount: int
-    model: NotRequired[ModelRef | None]
+    model: NotRequired[ModelRef]
     thinkingLevel: str
     running: bool
-    runId: NotRequired[str | None]
+    runId: NotRequired[str]
     compacting: NotRequired[bool]
     queue: Queues
     environment: Environment
-    parentSession: NotRequired[str | None]
+    parentSession: NotRequired[str]
 
 
 class Since(TypedDict):
@@ -1261,7 +1261,7 @@ class SessionSubscribeResult(TypedDict):
     seq: int
     gap: NotRequired[bool]
     """True when events after `since` are gone: read entries from `cursor` on."""
-    cursor: NotRequired[str | None]
+    cursor: NotRequired[str]
     """With a gap: the leaf's id, for session/entries or session/read."""
     state: SessionState
     pending: list[dict[str, Any]]
@@ -1301,9 +1301,9 @@ class TreeNode(TypedDict):
     id: str
     parentId: str | None
     type: str
-    label: NotRequired[str | None]
-    role: NotRequired[str | None]
-    text: NotRequired[str | None]
+    label: NotRequired[str]
+    role: NotRequired[str]
+    text: NotRequired[str]
     """The start of what it says."""
     timestamp: str
     children: int
@@ -1314,7 +1314,7 @@ class SessionTreeResult(TypedDict):
 
     nodes: list[TreeNode]
     leafId: str | None
-    nextCursor: NotRequired[str | None]
+    nextCursor: NotRequired[str]
 
 
 class SessionUnsubscribeParams(TypedDict):
@@ -1368,8 +1368,8 @@ class ToolEndedNotification(TypedDict):
     content: list[dict[str, Any]]
     isError: bool
     effect: str
-    durationMs: NotRequired[float | None]
-    details: NotRequired[dict[str, Any] | None]
+    durationMs: NotRequired[float]
+    details: NotRequired[dict[str, Any]]
 
 
 class ToolListResult(TypedDict):
@@ -1389,7 +1389,7 @@ class ToolProgressNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     callId: str
     content: list[dict[str, Any]]
-    details: NotRequired[dict[str, Any] | None]
+    details: NotRequired[dict[str, Any]]
 
 
 class ToolSetActiveParams(TypedDict):

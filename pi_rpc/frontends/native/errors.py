@@ -6,7 +6,7 @@ import msgspec
 
 from pi_rpc.core import errors
 from pi_rpc.core.errors import Failure
-from pi_rpc.wire.errors import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_CANCELLED, RpcError
+from pi_rpc.wire.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 
 class ErrorKind(msgspec.Struct, frozen=True):
@@ -105,13 +105,6 @@ def not_initialized(method: str) -> RpcError:
         CODE_OF_KIND["notInitialized"],
         "initialize comes first",
         {"kind": "notInitialized", "reason": "not_initialized", "method": method},
-    )
-
-
-def withdrawn() -> RpcError:
-    """The answer to a request its own client withdrew."""
-    return RpcError(
-        REQUEST_CANCELLED, "withdrawn", {"kind": "cancelled", "reason": "request_cancelled"}
     )
 
 

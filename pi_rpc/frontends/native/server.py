@@ -122,7 +122,7 @@ def _bad_params(method: Method, text: str) -> Invalid:
 def _refuse_experimental(method: Method, params: Params) -> None:
     gated = method.name if method.experimental else None
     for name in method.experimental_fields:
-        if getattr(params, name):
+        if getattr(params, name) is not None:
             gated = f"{method.name}.{name}"
     if gated is not None:
         raise Experimental("not_opted_in", f"{gated} is experimental", name=gated)

@@ -1,0 +1,59 @@
+"""The sections of the system prompt, and what of them must be said again."""
+
+from typing import Any
+
+import pytest
+
+from pi_rpc.core.messages import ToolDeclaration
+from pi_rpc.core.prompt import Declared, declared_for, declared_in, system_patch
+
+READ = ToolDeclaration("read", "Show a file.", {"type": "object"})
+EDIT = ToolDeclaration("edit", "Change a file.", {"type": "object"})
+NEWER = ToolDeclaration("read", "Show a file, or a part.", {"type": "object"})
+
+
+def declared(sections: dict[str, str], *tools: ToolDeclaration) -> Declared:
+    return Declared(sections, {tool.name: tool.as_object() for tool in tools})
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "said"),
+    [
+        (declared({"a": "1"}, READ), declared({"a": "1"}, READ), None),
+        (declared({}), declared({}), None),
+        (declared({}), declared({"a": "1"}), {"sections": {"a": "1"}}),
+        (declared({"a": "1"}), declared({"a": "2"}), {"sections": {"a": "2"}}),
+        (declared({"a": "1", "b": "2"}), declared({"a": "1"}), {"sections": {"b": None}}),
+        (declared({"a": "1", "b": "2"}), declared({"b": "2", "a": "1"}), None),
+        (declared({}), declared({}, READ), {"toolsAdded": [READ.as_object()]}),
+        (declared({}, READ, EDIT), declared({}, EDIT), {"toolsRemoved": [{"name": "read"}]}),
+        (declared({}, READ, EDIT), declared({}, EDIT, READ), None),
+        (
+            declared({}, READ),
+            declared({}, NEWER),
+            {"toolsAdded": [NEWER.as_object()], "toolsRemoved": [{"name": "read"}]},
+        ),
+    ],
+)
+def test_only_what_differs_is_said(held: Declared, wanted: Declared, said: Any) -> None:
+    base = {"role": "system", "content": "", "timestamp": 5}
+    assert system_patch(held, wanted, 5) == (None if said is None else base | said)
+
+
+def test_what_should_hold_names_the_tools_and_the_folder() -> None:
+    wanted = declared_for("C:\\work", [READ, EDIT])
+    assert list(wanted.sections) == ["preamble", "tools", "cwd"]
+    assert "- read: Show a file." in wanted.sections["tools"]
+    assert wanted.sections["cwd"] == "<cwd>\nC:/work\n</cwd>"
+    assert list(wanted.tools) == ["read", "edit"]
+
+
+def test_without_tools_no_section_speaks_of_them() -> None:
+    assert list(declared_for("/w", []).sections) == ["preamble", "cwd"]
+
+
+def test_what_a_context_declares_is_read_back_from_what_was_said() -> None:
+    wanted = declared_for("/w", [READ])
+    said = system_patch(declared_in(None), wanted, 1)
+    assert declared_in(said) == wanted
+    assert system_patch(declared_in(said), wanted, 2) is None

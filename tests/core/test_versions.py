@@ -1,0 +1,123 @@
+"""Whether the world went along when the leaf moved."""
+
+import pytest
+
+from pi_rpc.core.events import Environment, ScopeVerdict
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.tree import ROOT, Tree
+from pi_rpc.core.versions import (
+    EFFECTS_TOLD_MAX,
+    FilesAt,
+    effects_between,
+    files_after_calls,
+    files_at_opening,
+    verdict,
+)
+from tests.core.test_tree import below
+from tests.core.trees import chain, message, tree_of, user
+
+
+def ran(entry_id: str, tool: str) -> JsonObject:
+    return message(entry_id, "toolResult", [], toolCallId=entry_id, toolName=tool)
+
+
+def work() -> Tree:
+    """A user; B read; C edit; D a command of the user. Beside C, from B on: R read only."""
+    return tree_of(
+        [
+            user("a"),
+            below("a", ran("b", "read")),
+            below("b", ran("c", "edit")),
+            below("c", message("d", "bashExecution", command="make", output="")),
+            below("b", ran("r", "grep")),
+        ]
+    )
+
+
+NOTHING_RAN = Environment("restored", {"files": ScopeVerdict("restored", "nothing_ran")})
+EDIT, SHELL = {"entryId": "c", "tool": "edit"}, {"entryId": "d", "tool": "shell"}
+
+
+@pytest.mark.parametrize(
+    ("files", "leaf", "effects"),
+    [
+        ("d", "d", []),
+        ("d", "c", [SHELL]),
+        ("d", "b", [SHELL, EDIT]),
+        ("d", "r", [SHELL, EDIT]),
+        ("d", None, [SHELL, EDIT]),
+        ("b", "r", []),
+        ("r", "a", []),
+        ("b", "d", [SHELL, EDIT]),
+        ("a", None, []),
+    ],
+)
+def test_files_fit_a_leaf_when_nothing_that_leaves_a_mark_lies_between(
+    files: str, leaf: str | None, effects: list[JsonObject]
+) -> None:
+    tree = work()
+    found = verdict(tree, FilesAt(tree.row_of(files)), tree.row_or_root(leaf))
+    if effects:
+        unknown = ScopeVerdict("unknown", "no_versions")
+        assert found == Environment("unknown", {"files": unknown}, effects)
+    else:
+        assert found == NOTHING_RAN
+
+
+def test_files_nobody_watched_are_unknown_everywhere() -> None:
+    tree = work()
+    found = verdict(tree, FilesAt(0, known=False, reason="not_watched"), 0)
+    assert found == Environment("unknown", {"files": ScopeVerdict("unknown", "not_watched")})
+
+
+@pytest.mark.parametrize(
+    ("entries", "files"),
+    [
+        ([], FilesAt(ROOT)),
+        ([user("a")], FilesAt(0)),
+        ([user("a"), ran("b", "read")], FilesAt(1, known=False, reason="not_watched")),
+        (
+            [user("a"), message("d", "bashExecution", command="ls")],
+            FilesAt(1, known=False, reason="not_watched"),
+        ),
+    ],
+)
+def test_at_opening_only_a_session_in_which_nothing_ran_is_known(
+    entries: list[JsonObject], files: FilesAt
+) -> None:
+    tree = tree_of(chain(*entries))
+    assert files_at_opening(tree, tree.stored_leaf()) == files
+
+
+@pytest.mark.parametrize(
+    ("files", "before", "after", "marked", "then"),
+    [
+        # Calls that left a mark on the files that stood there: they stand below them now.
+        (FilesAt(1), 1, 2, True, FilesAt(2)),
+        # Calls that left none, whatever their name: they stand there too.
+        (FilesAt(1), 1, 2, False, FilesAt(2)),
+        # On another route: no leaf fits any more.
+        (FilesAt(2), 4, 4, True, FilesAt(4, known=False, reason="mixed_routes")),
+        # On another route without a mark: where they stood.
+        (FilesAt(2), 4, 4, False, FilesAt(2)),
+        (
+            FilesAt(0, known=False, reason="not_watched"),
+            1,
+            2,
+            True,
+            FilesAt(0, known=False, reason="not_watched"),
+        ),
+    ],
+)
+def test_files_go_along_with_calls_on_their_own_path_only(
+    files: FilesAt, before: int, after: int, marked: bool, then: FilesAt
+) -> None:
+    assert files_after_calls(work(), files, before, after, marked) == then
+
+
+def test_effects_told_are_bounded_and_newest_first() -> None:
+    entries = [user("a")] + [ran(f"e{n}", "bash") for n in range(EFFECTS_TOLD_MAX + 10)]
+    tree = tree_of(chain(*entries))
+    told = effects_between(tree, len(tree) - 1, ROOT)
+    assert len(told) == EFFECTS_TOLD_MAX
+    assert told[0] == {"entryId": f"e{EFFECTS_TOLD_MAX + 9}", "tool": "bash"}
