@@ -24,6 +24,7 @@ CURSOR = "pi_rpc.cursor"
 WORKSPACE = "pi_rpc.workspace"
 PROJECTION = "pi_rpc.projection"
 FORK = "pi_rpc.fork"
+PIN = "pi_rpc.pin"
 UNPARSED = "pi_rpc.unparsed"
 
 
@@ -51,12 +52,15 @@ class Kind(IntEnum):
     WORKSPACE = 18
     PROJECTION = 19
     FORK = 20
+    PIN = 21
 
 
 MESSAGE_KINDS = frozenset(range(Kind.SYSTEM, Kind.OTHER_MESSAGE + 1))
 """Rows whose entry type is `message`."""
 
-CUSTOM_KINDS = frozenset({Kind.CUSTOM, Kind.CURSOR, Kind.WORKSPACE, Kind.PROJECTION, Kind.FORK})
+CUSTOM_KINDS = frozenset(
+    {Kind.CUSTOM, Kind.CURSOR, Kind.WORKSPACE, Kind.PROJECTION, Kind.FORK, Kind.PIN}
+)
 """Rows whose entry type is `custom`."""
 
 KIND_OF_ROLE = {
@@ -85,6 +89,7 @@ KIND_OF_CUSTOM_TYPE = {
     WORKSPACE: Kind.WORKSPACE,
     PROJECTION: Kind.PROJECTION,
     FORK: Kind.FORK,
+    PIN: Kind.PIN,
 }
 
 

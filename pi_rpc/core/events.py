@@ -14,6 +14,9 @@ Severity = Literal["info", "warning", "error"]
 Outcome = Literal["done", "aborted", "failed", "truncated"]
 """How a run ended: an answer, a stop, a failure, or an answer cut at the output limit."""
 AttemptNext = Literal["retry", "recover", "queued", "none"]
+CompactionReason = Literal["manual", "threshold", "overflow"]
+QueueMode = Literal["one-at-a-time", "all"]
+"""How many of the words that wait go with one request."""
 DeltaKind = Literal["text", "thinking", "toolArguments"]
 SwapReason = Literal["new", "switch", "fork", "clone", "import", "reload", "relocate"]
 VerdictStatus = Literal["restored", "not_restored", "unknown"]
@@ -73,6 +76,26 @@ class RunSettled(msgspec.Struct, frozen=True):
 
     run_id: str
     outcome: Outcome
+    error: JsonObject | None = None
+
+
+class RetryScheduled(msgspec.Struct, frozen=True):
+    """A reply failed for a reason that may pass, and is asked for again after a while."""
+
+    run_id: str
+    attempt: int
+    """Retries count from 1, until a reply does not fail."""
+    attempts_max: int
+    delay_ms: int
+    error: JsonObject
+
+
+class RetryEnded(msgspec.Struct, frozen=True):
+    """The retries are over: with a reply that did not fail, or with this error."""
+
+    run_id: str
+    attempt: int
+    success: bool
     error: JsonObject | None = None
 
 
@@ -171,6 +194,8 @@ class QueueChanged(msgspec.Struct, frozen=True):
 
     steering: list[JsonObject]
     follow_up: list[JsonObject]
+    steering_mode: QueueMode = "one-at-a-time"
+    follow_up_mode: QueueMode = "one-at-a-time"
 
 
 class ModelChanged(msgspec.Struct, frozen=True):
@@ -197,6 +222,31 @@ class LabelChanged(msgspec.Struct, frozen=True):
 
     target_id: str
     label: str | None
+
+
+class CompactionStarted(msgspec.Struct, frozen=True):
+    """A summary is about to be asked for; an end follows in any case."""
+
+    reason: CompactionReason
+    tokens_before: int
+
+
+class CompactionEnded(msgspec.Struct, frozen=True):
+    """A compaction is stored, or it did not come about and says why.
+
+    A recovery that has nothing left to try ends without having started.
+    """
+
+    reason: CompactionReason
+    entry_id: str | None = None
+    """The compaction; None when nothing was stored."""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    first_kept_entry_id: str | None = None
+    aborted: bool = False
+    will_retry: bool = False
+    """Whether the reply that did not fit is asked for again."""
+    error: JsonObject | None = None
 
 
 class SessionOpened(msgspec.Struct, frozen=True):
@@ -235,6 +285,15 @@ class ForeignAppended(msgspec.Struct, frozen=True):
     count: int
 
 
+class ShellPrinted(msgspec.Struct, frozen=True):
+    """A command the user runs has printed something."""
+
+    shell_id: str
+    text: str
+    skipped_chars: int = 0
+    """Characters left out before this text, because they came faster than they are told."""
+
+
 class DiagnosticTold(msgspec.Struct, frozen=True):
     """Something odd was met while the session lives."""
 
@@ -245,6 +304,8 @@ Event = (
     RunStarted
     | AttemptEnded
     | RunSettled
+    | RetryScheduled
+    | RetryEnded
     | TurnStarted
     | TurnEnded
     | MessageStarted
@@ -260,9 +321,12 @@ Event = (
     | ThinkingChanged
     | SessionRenamed
     | LabelChanged
+    | CompactionStarted
+    | CompactionEnded
     | SessionOpened
     | SessionClosed
     | RuntimeReplaced
     | ForeignAppended
+    | ShellPrinted
     | DiagnosticTold
 )

@@ -43,6 +43,18 @@ class ToolDeclaration(msgspec.Struct, frozen=True):
         }
 
 
+class Cost(msgspec.Struct, frozen=True):
+    """What a reply cost, in US dollars."""
+
+    input: float = 0
+    output: float = 0
+    cache_read: float = 0
+    cache_write: float = 0
+    total: float = 0
+    from_provider: bool = False
+    """Whether `total` is what the provider billed and not an estimate."""
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Tokens of one reply."""
 
@@ -50,17 +62,40 @@ class Usage(msgspec.Struct, frozen=True):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+    reasoning: int | None = None
+    """Those of `output` spent on thinking; None when nobody said."""
+    cache_write_1h: int | None = None
+    """Those of `cache_write` kept for an hour; None when nobody said."""
+    total: int | None = None
+    """The provider's own sum, when it is not that of the four."""
+    cost: Cost | None = None
+    """None when no price is known."""
 
     def as_object(self) -> JsonObject:
-        """The stored form, with a cost of zero: prices are the provider room's to add."""
-        return {
+        """The stored form; a cost of zero stands for an unknown one."""
+        cost = self.cost or Cost()
+        total = self.input + self.output + self.cache_read + self.cache_write
+        stored: JsonObject = {
             "input": self.input,
             "output": self.output,
             "cacheRead": self.cache_read,
             "cacheWrite": self.cache_write,
-            "totalTokens": self.input + self.output + self.cache_read + self.cache_write,
-            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0},
+            "totalTokens": total if self.total is None else self.total,
+            "cost": {
+                "input": cost.input,
+                "output": cost.output,
+                "cacheRead": cost.cache_read,
+                "cacheWrite": cost.cache_write,
+                "total": cost.total,
+            },
         }
+        if self.cost is not None:
+            stored["cost"]["totalFromProvider"] = cost.from_provider
+        if self.reasoning is not None:
+            stored["reasoning"] = self.reasoning
+        if self.cache_write_1h is not None:
+            stored["cacheWrite1h"] = self.cache_write_1h
+        return stored
 
 
 def text_block(text: str) -> Block:

@@ -36,6 +36,14 @@ class Ids(Protocol):
         ...
 
 
+class Chance(Protocol):
+    """What nobody can foresee."""
+
+    def fraction(self) -> float:
+        """At least 0, below 1, any as likely as another."""
+        ...
+
+
 class NewLine(msgspec.Struct, frozen=True):
     """A line to append: the encoded object without its newline, and its head."""
 
@@ -230,10 +238,17 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """For the offline model: the script of this session instead of the daemon's."""
     script_position: int = 0
     """For the offline model: how many replies of the script this session has used."""
+    max_output: int | None = None
+    """The longest reply wanted, in tokens; None for as long as the model can."""
 
 
 class Provider(Protocol):
     """Who answers."""
+
+    @property
+    def api(self) -> str:
+        """What a stored reply names as the api it came through: `offline`, `anthropic-messages`."""
+        ...
 
     def reply(self, request: ModelRequest) -> AsyncGenerator[Sequence[Piece], None]:
         """Stream a reply in batches of pieces; the last piece of the last batch is `ReplyEnded`.
@@ -264,6 +279,11 @@ class ModelListing(msgspec.Struct, frozen=True):
     reasoning: bool
     usable: bool
     why_not: str | None = None
+    input: tuple[str, ...] = ("text",)
+    """What it takes: text, image."""
+    price_input: float | None = None
+    """US dollars for a million tokens; None when unknown."""
+    price_output: float | None = None
 
 
 class Models(Protocol):

@@ -55,6 +55,7 @@ SILENT_KINDS = frozenset(
         Kind.WORKSPACE,
         Kind.PROJECTION,
         Kind.FORK,
+        Kind.PIN,
     }
 )
 """Kinds that never say anything to a model."""

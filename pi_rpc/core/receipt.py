@@ -47,6 +47,7 @@ STATE_REASONS = {
     Kind.CUSTOM: "custom",
     Kind.PROJECTION: "custom",
     Kind.FORK: "custom",
+    Kind.PIN: "custom",
     Kind.CURSOR: "cursor",
     Kind.WORKSPACE: "workspace",
 }

@@ -50,14 +50,16 @@ class BlockEnded(msgspec.Struct, frozen=True, gc=False):
 
     index: int
     signature: str | None = None
+    redacted: bool = False
+    """Thinking the provider keeps to itself; its signature stands for it."""
 
 
 class ReplyError(msgspec.Struct, frozen=True):
     """What went wrong, in a form a program can decide on."""
 
     kind: str
-    """One of overloaded, rate_limited, invalid_request, unauthorized, overflow, server, network,
-    cut, timeout, unknown."""
+    """One of overloaded, rate_limited, quota, invalid_request, unauthorized, overflow, server,
+    network, timeout, cut, refusal, aborted, unknown."""
     message: str
     status: int | None = None
     code: str | None = None
@@ -81,6 +83,12 @@ class ReplyEnded(msgspec.Struct, frozen=True):
     stop: StopReason
     usage: Usage = Usage()
     error: ReplyError | None = None
+    raw_stop: str | None = None
+    """Why it stopped, in the provider's word."""
+    response_model: str | None = None
+    """The model that answered, when it is not the one asked for."""
+    response_id: str | None = None
+    """Its name at the provider, when that was not known at the start."""
 
 
 Piece = ReplyStarted | BlockStarted | BlockDelta | BlockEnded | ReplyEnded
@@ -108,6 +116,7 @@ class Fold:
     __slots__ = (
         "_ended",
         "_parts",
+        "_redacted",
         "_response_id",
         "_signatures",
         "_spent",
@@ -119,6 +128,7 @@ class Fold:
         self._started: dict[int, BlockStarted] = {}
         self._parts: dict[int, list[str]] = {}
         self._signatures: dict[int, str] = {}
+        self._redacted: set[int] = set()
         self._response_id: str | None = None
         self._spent = Usage()
         self._ended: ReplyEnded | None = None
@@ -140,6 +150,8 @@ class Fold:
                 self._parts[piece.index] = []
             case BlockEnded() if piece.signature is not None:
                 self._signatures[piece.index] = piece.signature
+                if piece.redacted:
+                    self._redacted.add(piece.index)
             case ReplyStarted():
                 self._response_id = piece.response_id
                 self.script_position = piece.script_position
@@ -186,8 +198,13 @@ class Fold:
             "stopReason": ended.stop,
             "timestamp": at_ms,
         }
-        if self._response_id is not None:
-            message["responseId"] = self._response_id
+        response_id = ended.response_id or self._response_id
+        if response_id is not None:
+            message["responseId"] = response_id
+        if ended.response_model is not None:
+            message["responseModel"] = ended.response_model
+        if ended.raw_stop is not None:
+            message["rawStopReason"] = ended.raw_stop
         error = ended.error
         if error is None and ended.stop == "error":
             error = ReplyError("unknown", "The provider reported an error without saying which.")
@@ -224,6 +241,8 @@ class Fold:
                 continue
             if signature is not None:
                 block[_BLOCK_SIGNATURE[started.kind]] = signature
+                if index in self._redacted:
+                    block["redacted"] = True
             content.append(block)
         return content
 

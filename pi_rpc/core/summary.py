@@ -7,7 +7,7 @@ part of what is stored: pinned words and file lists are put behind it by us, and
 Promises
 - The user's focus is the last paragraph of every request.
 - An answer that is half, empty or a call is no summary.
-- What is put behind a summary can be taken off again, so that it does not pile up.
+- What is put behind a summary is taken off again before the next one, so it does not pile up.
 """
 
 import re
@@ -187,6 +187,10 @@ def section_of(text: str, name: str) -> str:
     return ""
 
 
+OWN_DETAILS = "piRpc"
+"""Where our own facts stand within a summary's `details`; other programs pass over them."""
+
+
 class PinnedWords(msgspec.Struct, frozen=True):
     """Words that stand in every summary as they are."""
 
@@ -206,19 +210,29 @@ def stored_summary(
     return preamble + "\n\n".join([notes, *blocks])
 
 
-_BLOCK = re.compile(
-    r'\n\n<(?:pinned id="[^"\n]*"|read-files|modified-files)>\n'
-    r"(?:(?!</?(?:pinned|read-files|modified-files)\b).)*\n"
-    r"</(?:pinned|read-files|modified-files)>\Z",
-    re.DOTALL,
+_FILE_BLOCK = re.compile(
+    r"\n\n<(read|modified)-files>\n(?:(?!</?(?:read|modified)-files>).)*\n</\1-files>\Z", re.DOTALL
 )
 
 
-def notes_in(summary: str) -> str:
-    """A stored summary without the blocks put behind it."""
-    while (found := _BLOCK.search(summary)) is not None:
-        summary = summary[: found.start()]
+def notes_of(entry: JsonObject) -> str:
+    """The notes of a stored compaction or branch summary, without what was put behind them."""
+    said = entry.get("summary")
+    summary = said if isinstance(said, str) else ""
+    length = own_details(entry).get("notesLength")
+    if isinstance(length, int) and 0 < length <= len(summary):
+        return summary[:length]
+    # Another program wrote it: file lists alone are put behind its notes.
+    for _ in range(2):
+        summary = _FILE_BLOCK.sub("", summary)
     return summary
+
+
+def own_details(entry: JsonObject) -> JsonObject:
+    """What this daemon keeps with a summary it stored; nothing for those of others."""
+    details = entry.get("details")
+    own = details.get(OWN_DETAILS) if isinstance(details, dict) else None
+    return own if isinstance(own, dict) else {}
 
 
 def joined(history: str | None, turn: str | None) -> str:

@@ -5,8 +5,6 @@ Promises
 - However small a window is, a part of it stays for the answer and a part for what is kept.
 """
 
-import math
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,7 +12,9 @@ import msgspec
 
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.retrying import error_of, is_overflow_text
 from pi_rpc.core.tokens import SAFE_INTEGER_MAX
+from pi_rpc.core.usage import count
 
 RESERVE_TOKENS = 16_384
 """Tokens kept free for the answer, as Pi has it by default."""
@@ -142,21 +142,6 @@ def is_effective(before: int, after: int) -> bool:
     return after * 10 <= before * 9
 
 
-_OVERFLOWS = re.compile(
-    r"prompt (?:is )?too long|context[ _](?:length|window)|maximum context|too many tokens"
-    r"|input (?:is )?too (?:long|large)|token limit|exceeds? the (?:available |model's )?context"
-    r"|request[ _](?:entity )?too[ _]large|reduce the length",
-    re.IGNORECASE,
-)
-_NO_OVERFLOWS = frozenset(
-    {"rate_limited", "overloaded", "unauthorized", "network", "timeout", "cut", "aborted"}
-)
-_RATES = re.compile(
-    r"rate.?limit|per (?:minute|hour|day|second)|quota|throttl|too many requests|\b429\b",
-    re.IGNORECASE,
-)
-
-
 def recovery_of(message: JsonObject, window: int | None, max_output: int) -> Recovery | None:
     """Why a reply failed for lack of room; None when it did not.
 
@@ -170,35 +155,18 @@ def recovery_of(message: JsonObject, window: int | None, max_output: int) -> Rec
         return None
     usage = message.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    output = _count(usage.get("output"))
-    used = _count(usage.get("input")) + _count(usage.get("cacheRead"))
+    output = count(usage.get("output"))
+    used = count(usage.get("input")) + count(usage.get("cacheRead"))
     if output == 0 and window and used >= FULL_SHARE * window:
         return "overflow"
     return "length" if output < max_output else None
 
 
-def is_silent_overflow(message: JsonObject, window: int | None) -> bool:
-    """Whether an answer was given although the context no longer fits: it was cut unseen."""
-    usage = message.get("usage")
-    if message.get("stopReason") != "stop" or not isinstance(usage, dict) or not window:
-        return False
-    return _count(usage.get("input")) + _count(usage.get("cacheRead")) > window
-
-
 def _is_overflow_error(message: JsonObject) -> bool:
-    error = message.get("error")
-    error = error if isinstance(error, dict) else {}
-    if error.get("kind") == "overflow":
-        return True
-    if error.get("kind") in _NO_OVERFLOWS:
-        return False
-    text = str(message.get("errorMessage") or "")
-    if _RATES.search(text):
-        return False
-    return error.get("status") == 413 or _OVERFLOWS.search(text) is not None
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    return int(value) if math.isfinite(value) else 0
+    error = error_of(message)
+    if error is None or error.kind == "overflow":
+        return error is not None
+    # Servers that know no code for it refuse the request as a bad one, and say why in words.
+    return error.kind in ("invalid_request", "unknown") and (
+        error.status == 413 or is_overflow_text(error.message)
+    )

@@ -35,6 +35,7 @@ INVISIBLE_KINDS = frozenset(
         Kind.WORKSPACE,
         Kind.PROJECTION,
         Kind.FORK,
+        Kind.PIN,
     }
 )
 """Entries that move the leaf on disk but are no step of the conversation."""

@@ -1,16 +1,23 @@
 """A run as a state machine: happenings in, commands out.
 
 The session feeds what happened and obeys what comes back, in order. The last command of an answer
-says what is fed next: Replied after Ask, Ran after Call, Drained after Drain, nothing after Settle.
+says what is fed next: Replied after Ask, Ran after Call, Drained after Drain, Waited after Wait,
+nothing after Settle.
 
     Began ─ record ─ drain ─▶ ask ─▶ Replied ─ record ─▶ call ─▶ Ran ─ record ─▶ drain ─▶ ask …
-                                        └─ no calls ─▶ drain steering, then followUp ─▶ settle
+                                        ├─ no calls ─▶ drain steering, then followUp ─▶ settle
+                                        └─ may pass ─▶ omit, wait ─▶ Waited ─ drain ─▶ ask …
+
+A run is made of attempts: a reply that failed for a passing reason ends one and another follows; so
+does a follow-up that keeps the run alive.
 
 Promises
 - Each call of a recorded reply that neither failed nor was aborted is answered by exactly one
   recorded result, before anything else is asked; calls of other replies are never run.
 - Every run settles, exactly once.
 - A stop delivers nothing from the queues: what waits there waits on.
+- Every attempt is told to end, exactly once, and every retry told of has an end.
+- A failed reply that is asked for again is kept out of the context; the last failure is not.
 """
 
 from collections.abc import Sequence
@@ -19,7 +26,7 @@ from typing import Literal
 
 import msgspec
 
-from pi_rpc.core.events import Outcome
+from pi_rpc.core.events import AttemptNext, Outcome
 from pi_rpc.core.messages import (
     JsonObject,
     ToolCall,
@@ -27,6 +34,8 @@ from pi_rpc.core.messages import (
     tool_calls_of,
     tool_result_message,
 )
+from pi_rpc.core.reply import ReplyError
+from pi_rpc.core.retrying import RetryPolicy, delay_ms, error_of, is_retryable
 
 QueueName = Literal["steering", "followUp"]
 """The queues a run drains: before its next request, or when it would otherwise end."""
@@ -42,6 +51,8 @@ class Replied(msgspec.Struct, frozen=True):
     """The model's reply, whole or cut, as it is to be stored."""
 
     message: JsonObject
+    chance: float = 0.0
+    """A random number, at least 0 and below 1, for the wait before a retry."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -57,11 +68,18 @@ class Drained(msgspec.Struct, frozen=True):
     messages: Sequence[JsonObject] = ()
 
 
+class Waited(msgspec.Struct, frozen=True):
+    """The wait before a retry is over."""
+
+    given_up: bool = False
+    """Somebody would rather not have the retry."""
+
+
 class Stopped(msgspec.Struct, frozen=True):
     """Somebody wants the run to end; may come at any time, more than once."""
 
 
-Happening = Began | Replied | Ran | Drained | Stopped
+Happening = Began | Replied | Ran | Drained | Waited | Stopped
 
 
 class StartTurn(msgspec.Struct, frozen=True):
@@ -101,19 +119,67 @@ class Drain(msgspec.Struct, frozen=True):
     queue: QueueName
 
 
+class EndAttempt(msgspec.Struct, frozen=True):
+    """Tell that an attempt is over, and what follows."""
+
+    next: AttemptNext
+
+
+class ScheduleRetry(msgspec.Struct, frozen=True):
+    """Tell that the failed reply will be asked for again; retries count from 1."""
+
+    attempt: int
+    attempts_max: int
+    delay_ms: int
+    error: ReplyError
+
+
+class Omit(msgspec.Struct, frozen=True):
+    """Keep the newest reply out of the context from here on."""
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Wait so long, or until the run is stopped or the retry given up; feed Waited."""
+
+    delay_ms: int
+
+
+class EndRetry(msgspec.Struct, frozen=True):
+    """Tell what came of the retries: a reply that did not fail, or this error."""
+
+    attempt: int
+    error: ReplyError | None = None
+
+
 class Settle(msgspec.Struct, frozen=True):
     """The run is over."""
 
     outcome: Outcome
 
 
-Command = StartTurn | EndTurn | Record | Ask | Call | Drain | Settle
+Command = (
+    StartTurn
+    | EndTurn
+    | Record
+    | Ask
+    | Call
+    | Drain
+    | EndAttempt
+    | ScheduleRetry
+    | Omit
+    | Wait
+    | EndRetry
+    | Settle
+)
 
 CUT_ARGUMENTS = (
     "the reply stopped at its length limit, so they may be cut and the call was not run; "
     "make the call again, in smaller parts if it is long"
 )
 """What the model is told of each call in a reply that stopped at its length limit."""
+
+CANCELLED = ReplyError("cancelled", "The retry was given up.")
+"""What ended a retry that somebody stopped."""
 
 
 class _Awaits(Enum):
@@ -127,18 +193,22 @@ class _Awaits(Enum):
     # Steering and then follow-ups when the run would otherwise end.
     LAST_STEERING = auto()
     FOLLOW_UP = auto()
+    WAITED = auto()
     NOTHING = auto()
 
 
 class Run:
     """One run, from its first message until it is settled."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: RetryPolicy | None = None) -> None:
+        self._policy = policy or RetryPolicy()
         self._awaits = _Awaits.BEGIN
         self._turn = 0
         self._calls: Sequence[ToolCall] = ()
         self._stopped = False
         self._last_stop = ""
+        self._retry = 0
+        """The number of the retry that was told of and has not ended; 0 for none."""
 
     @property
     def turn(self) -> int:
@@ -162,30 +232,52 @@ class Run:
                 return ()
             case Began(messages=messages), _Awaits.BEGIN:
                 return (self._start_turn(), Record(messages), *self._after_start())
-            case Replied(message=message), _Awaits.REPLY:
-                return self._replied(message)
+            case Replied(message=message, chance=chance), _Awaits.REPLY:
+                return self._replied(message, chance)
             case Ran(outcomes=outcomes, at_ms=at_ms), _Awaits.OUTCOMES:
                 return self._ran(outcomes, at_ms)
             case Drained(messages=messages), _:
                 return self._drained(messages)
+            case Waited(given_up=given_up), _Awaits.WAITED:
+                return self._waited(given_up)
             case _:
                 raise AssertionError(f"{happening!r} came while the run awaits {self._awaits.name}")
 
-    def _replied(self, message: JsonObject) -> Sequence[Command]:
+    def _replied(self, message: JsonObject, chance: float) -> Sequence[Command]:
         self._last_stop = str(message.get("stopReason", ""))
         record, end = Record((message,)), EndTurn(self._turn)
         if self._last_stop == "error":
-            return (record, end, self._settle("failed"))
+            return (record, end, *self._failed(message, chance))
         if self._last_stop == "aborted":
-            return (record, end, self._settle("aborted"))
+            return (record, end, *self._settle("aborted", CANCELLED))
+        done: Sequence[Command] = (record, *self._end_retry(None))
         calls = tool_calls_of(message)
         if not calls:
-            return (record, end, *self._before_end())
+            return (*done, end, *self._before_end())
         if self._last_stop == "length":
             calls = [msgspec.structs.replace(call, arguments_error=CUT_ARGUMENTS) for call in calls]
         self._calls = calls
         self._awaits = _Awaits.OUTCOMES
-        return (record, Call(calls))
+        return (*done, Call(calls))
+
+    def _failed(self, message: JsonObject, chance: float) -> Sequence[Command]:
+        error = error_of(message)
+        assert error is not None, "a reply that failed says so"
+        wait_ms = None
+        if is_retryable(error) and not self._stopped:
+            wait_ms = delay_ms(self._retry + 1, chance, error.retry_after_ms, self._policy)
+        if wait_ms is None:
+            return self._settle("failed", error)
+        self._retry += 1
+        self._awaits = _Awaits.WAITED
+        scheduled = ScheduleRetry(self._retry, self._policy.retries_max, wait_ms, error)
+        return (EndAttempt("retry"), scheduled, Omit(), Wait(wait_ms))
+
+    def _waited(self, given_up: bool) -> Sequence[Command]:
+        if self._stopped or given_up:
+            # The attempt before has ended, and no other has begun.
+            return (*self._end_retry(CANCELLED), self._end_run("failed"))
+        return (self._start_turn(), self._drain("steering", _Awaits.FIRST_STEERING))
 
     def _ran(self, outcomes: Sequence[ToolOutcome], at_ms: int) -> Sequence[Command]:
         results = [
@@ -208,12 +300,14 @@ class Run:
                 return (*drained, self._ask())
             case _Awaits.STEERING:
                 return (self._start_turn(), *drained, self._ask())
-            case _Awaits.LAST_STEERING | _Awaits.FOLLOW_UP if messages:
+            case _Awaits.LAST_STEERING if messages:
                 return (self._start_turn(), *drained, self._ask())
+            case _Awaits.FOLLOW_UP if messages:
+                return (EndAttempt("queued"), self._start_turn(), *drained, self._ask())
             case _Awaits.LAST_STEERING if not self._stopped:
                 return (self._drain("followUp", _Awaits.FOLLOW_UP),)
             case _Awaits.LAST_STEERING | _Awaits.FOLLOW_UP:
-                return (self._settle(self._end()),)
+                return self._settle(self._end())
             case _:
                 raise AssertionError(
                     f"a queue was drained while the run awaits {self._awaits.name}"
@@ -226,7 +320,7 @@ class Run:
 
     def _before_end(self) -> Sequence[Command]:
         if self._stopped:
-            return (self._settle("aborted"),)
+            return self._settle("aborted")
         return (self._drain("steering", _Awaits.LAST_STEERING),)
 
     def _end(self) -> Outcome:
@@ -244,6 +338,13 @@ class Run:
         self._awaits = awaits
         return Drain(queue)
 
-    def _settle(self, outcome: Outcome) -> Settle:
+    def _end_retry(self, error: ReplyError | None) -> Sequence[Command]:
+        attempt, self._retry = self._retry, 0
+        return (EndRetry(attempt, error),) if attempt else ()
+
+    def _settle(self, outcome: Outcome, error: ReplyError | None = None) -> Sequence[Command]:
+        return (EndAttempt("none"), *self._end_retry(error), self._end_run(outcome))
+
+    def _end_run(self, outcome: Outcome) -> Settle:
         self._awaits = _Awaits.NOTHING
         return Settle("aborted" if self._stopped else outcome)

@@ -56,6 +56,8 @@ _KIND_NAMES = frozenset(
 class ScriptedProvider:
     """Answers from the daemon's script, or the request's own, or by understanding plain words."""
 
+    api = "offline"
+
     def __init__(self, script: Script | None = None) -> None:
         self._script = script
         # The script of a session comes with each of its requests as the same object.

@@ -13,8 +13,7 @@ async def set_model(session: Session, provider: str, model_id: str) -> None:
     """
     session.refuse_if_moving()
     session.around.models.provider_of(provider, model_id)
-    await session.record(model_change(provider, model_id))
-    await session.sync()
+    await session.record(model_change(provider, model_id), durable=True)
     session.model = (provider, model_id)
     session.tell(ModelChanged(provider, model_id))
 
@@ -24,8 +23,7 @@ async def set_thinking_level(session: Session, level: str) -> None:
     session.refuse_if_moving()
     if level == session.thinking_level:
         return
-    await session.record(thinking_level_change(level))
-    await session.sync()
+    await session.record(thinking_level_change(level), durable=True)
     session.thinking_level = level
     session.tell(ThinkingChanged(level))
 

@@ -19,6 +19,8 @@ async def follow_writer(session: Session) -> None:
         try:
             await session.follow_file()
         except Failure as failure:
+            if session.closed:
+                return
             text = f"the file is followed no more: {failure.message}"
             session.tell(DiagnosticTold(Diagnostic("error", failure.reason, text)))
             return

@@ -8,8 +8,7 @@ Promises
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal
 
@@ -93,7 +92,9 @@ class Host:
         self.version = version
         self.reader = Reader(store, self)
         self._live: dict[str, Session] = {}
-        self._opening: dict[str, anyio.Event] = {}
+        # One at a time takes or gives up a lease, so that no two of ours meet at one file, however
+        # it is named.
+        self._leasing = anyio.Lock()
 
     @property
     def sessions(self) -> list[Session]:
@@ -150,18 +151,13 @@ class Host:
         live = self.reader.live_of(which)
         if live is not None and (live.stored.writable or mode == "read"):
             return live
-        async with self._opening_once(which):
+        async with self._leasing:
             live = self.reader.live_of(which) or await self._live_by_beginning(which, cwd)
-            if live is not None:
-                if live.stored.writable or mode == "read":
-                    return live
-                # Whoever only looked on gives way to whoever wants to write.
-                await self.close(live, "reopened")
-            session = await self._build_opened(which, mode, cwd)
-            self._announce(session, "open")
-            if not session.stored.writable:
-                self.tasks.start_soon(follow_writer, session)
-            return session
+            if live is not None and (live.stored.writable or mode == "read"):
+                return live
+            # Whoever only looked on gives way to whoever wants to write, once that is possible.
+            session = await self._build_opened(which, mode, cwd, giving_way=live)
+            return self._announce(session, "open")
 
     async def _live_by_beginning(self, which: str | Path, cwd: str | None) -> Session | None:
         if not any(session.session_id.startswith(str(which)) for session in self.sessions):
@@ -172,35 +168,32 @@ class Host:
         return self.find(stored.header.session_id)
 
     async def _build_opened(
-        self, which: str | Path, mode: Literal["own", "read"], cwd: str | None
+        self,
+        which: str | Path,
+        mode: Literal["own", "read"],
+        cwd: str | None,
+        giving_way: Session | None = None,
     ) -> Session:
         self._refuse_when_full()
         stored = await self.store.open(which, mode, cwd)
         try:
+            where = folder_of(stored, mode, cwd)
             live = self._live.get(stored.header.session_id)
-            if live is not None:
+            if live is not None and live is not giving_way:
                 raise Refused(
                     "session_open_elsewhere",
                     "a session of this id is open from another file",
                     sessionId=live.session_id,
                     path=str(live.stored.path),
                 )
-            return self._runtime(stored, folder_of(stored, mode, cwd))
+            if giving_way is not None:
+                with giving_way.moving("close"):
+                    await self._end(giving_way, "reopened")
+            return self._runtime(stored, where)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await stored.close()
             raise
-
-    @asynccontextmanager
-    async def _opening_once(self, which: str | Path) -> AsyncIterator[None]:
-        key = str(which)
-        while key in self._opening:
-            await self._opening[key].wait()
-        self._opening[key] = anyio.Event()
-        try:
-            yield
-        finally:
-            self._opening.pop(key).set()
 
     async def copy(self, source: Session, copying: Copying) -> Copied:
         """A new session from a path of this one.
@@ -215,12 +208,14 @@ class Host:
                 session = await self._build_copy(source, plan, target, copying.new_session_id)
             return Copied(self._announce(session, copying.reason, source.session_id), plan.draft)
 
+        leaf_row = source.leaf_row
+
         async def build() -> Session:
             # The run that was settled may have moved the leaf the plan was made for.
-            settled = _copy_plan(source, copying)
+            settled = plan if source.leaf_row == leaf_row else _copy_plan(source, copying)
             return await self._build_copy(source, settled, target, copying.new_session_id)
 
-        session = await self.replace(source, build, copying.reason)
+        session = await self.replace(source, build, copying.reason, settles_first=True)
         return Copied(session, plan.draft)
 
     async def _build_copy(
@@ -239,22 +234,33 @@ class Host:
         session.files = files_of_copy(source, plan, session.leaf_row, cwd)
         return session
 
-    async def replace(self, old: Session, build: Build, reason: SwapReason) -> Session:
+    async def replace(
+        self, old: Session, build: Build, reason: SwapReason, *, settles_first: bool
+    ) -> Session:
         """Swap a runtime: settle the old run, build the new, commit, close the old, tell.
 
-        When building fails the old runtime is live again and the failure says `recovered`.
+        When building fails the old runtime is live as before and the failure says `recovered`.
+        With `settles_first` the new one is made of what the old run leaves behind; otherwise it is
+        built before, so that a target which cannot be had stops no run.
         """
-        with old.moving(reason):
-            await abort(old)
-            # From here on nothing may be left half done.
-            with anyio.CancelScope(shield=True):
-                try:
-                    new = await build()
-                except Failure as failure:
-                    failure.data.setdefault("recovered", True)
-                    raise
-                await self._hand_over(old, new, reason)
+        # Nothing of this may be left half done, so a caller that goes away does not stop it.
+        with old.moving(reason), anyio.CancelScope(shield=True):
+            if settles_first:
+                await self._settle(old)
+            try:
+                new = await build()
+            except Failure as failure:
+                failure.data.setdefault("recovered", True)
+                raise
+            await self._settle(old)
+            await self._hand_over(old, new, reason)
         return new
+
+    @staticmethod
+    async def _settle(session: Session) -> None:
+        await abort(session)
+        # A label or a name may be on its way to the disk; it is told before the end is.
+        await session.wait_until_written()
 
     async def _hand_over(self, old: Session, new: Session, reason: SwapReason) -> None:
         fresh = self._live.get(new.session_id) is not new
@@ -262,13 +268,14 @@ class Host:
         self._live[new.session_id] = new
         old.closed = True
         if new.stored is not old.stored:
-            await old.stored.close()
+            async with self._leasing:
+                await old.stored.close()
         old.tell(
             RuntimeReplaced(old.runtime_id, old.session_id, new.runtime_id, new.session_id, reason)
         )
         if fresh:
             parent = old.session_id if reason in ("fork", "clone") else None
-            new.tell(SessionOpened(reason, new.leaf_id, new.header.parent_session, parent))
+            self._announce(new, reason, parent)
 
     async def switch(self, old: Session, which: str | Path, cwd: str | None) -> Session:
         """Replace a runtime by that of another stored session."""
@@ -277,10 +284,11 @@ class Host:
             raise Refused("same_session", "this session is already the one that is open")
 
         async def build() -> Session:
-            found = self.reader.live_of(which)
-            return found if found is not None else await self._build_opened(which, "own", cwd)
+            async with self._leasing:
+                found = self.reader.live_of(which)
+                return found if found is not None else await self._build_opened(which, "own", cwd)
 
-        return await self.replace(old, build, "switch")
+        return await self.replace(old, build, "switch", settles_first=False)
 
     async def new_replacing(self, old: Session, opening: Opening) -> Session:
         """Replace a runtime by that of a new session."""
@@ -288,7 +296,7 @@ class Host:
         async def build() -> Session:
             return await self._build_new(opening)
 
-        return await self.replace(old, build, "new")
+        return await self.replace(old, build, "new", settles_first=False)
 
     async def import_file(self, path: Path, cwd: str | None, replaced: Session | None) -> Session:
         """Bring a session file from anywhere into the store and open it.
@@ -311,7 +319,7 @@ class Host:
             return self._runtime(stored, where)
 
         if replaced is not None:
-            return await self.replace(replaced, build, "import")
+            return await self.replace(replaced, build, "import", settles_first=False)
         with anyio.CancelScope(shield=True):
             session = await build()
         return self._announce(session, "import")
@@ -326,32 +334,38 @@ class Host:
             session.thinking_level = old.thinking_level
             session.script = old.script
             session.script_position = old.script_position
+            session.steering, session.follow_up = old.steering, old.follow_up
+            session.active_tools = old.active_tools
             session.leaf_row = old.leaf_row
             session.projection.rebase(old.leaf_row)
             if where == old.cwd:
                 session.files = old.files
             return session
 
-        return await self.replace(old, build, reason)
+        return await self.replace(old, build, reason, settles_first=True)
 
     async def close(self, session: Session, reason: str = "closed") -> None:
         """End a runtime: its run is stopped and stored, its lease given up."""
         if session.closed:
             return
         with session.moving("close"):
-            await abort(session)
+            await self._settle(session)
             with anyio.CancelScope(shield=True):
-                session.closed = True
-                self._live.pop(session.session_id, None)
-                await session.stored.close()
-                session.tell(SessionClosed(reason))
+                async with self._leasing:
+                    await self._end(session, reason)
+
+    async def _end(self, session: Session, reason: str) -> None:
+        session.closed = True
+        self._live.pop(session.session_id, None)
+        await session.stored.close()
+        session.tell(SessionClosed(reason))
 
     async def delete(self, session_id: str) -> Path | None:
         """Put a session into the trash, its runtime closed first."""
         live = self._live.get(session_id)
         if live is not None:
             await self.close(live, "deleted")
-        self.reader.forget(session_id)
+        await self.reader.forget(session_id)
         return await self.store.delete(session_id)
 
     async def close_all(self) -> None:
@@ -359,12 +373,17 @@ class Host:
 
         Failures are logged, not raised.
         """
-        async with anyio.create_task_group() as tasks:
-            for session in self.sessions:
-                tasks.start_soon(self._close_quietly, session)
+        ended: set[str] = set()
+        # A move that was under way may leave another runtime behind.
+        while left := [one for one in self.sessions if one.runtime_id not in ended]:
+            ended.update(session.runtime_id for session in left)
+            async with anyio.create_task_group() as tasks:
+                for session in left:
+                    tasks.start_soon(self._close_quietly, session)
         await self.reader.close()
 
     async def _close_quietly(self, session: Session) -> None:
+        await session.wait_until_unmoved()
         try:
             await self.close(session, "shutdown")
         except Failure as failure:
@@ -387,6 +406,8 @@ class Host:
         self._live[session.session_id] = session
         parent_session = session.header.parent_session
         session.tell(SessionOpened(reason, session.leaf_id, parent_session, parent))
+        if not session.stored.writable:
+            self.tasks.start_soon(follow_writer, session)
         return session
 
     def _refuse_when_full(self) -> None:

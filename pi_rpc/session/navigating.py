@@ -46,10 +46,8 @@ async def navigate(
         environment = verdict(tree, session.files, plan.leaf_row)
         if plan.leaf_row != session.leaf_row or label_text:
             leaf_id = tree.id_or_none(plan.leaf_row)
-            await session.record(
-                _mark(leaf_id, source_id, target_id, label_text, environment), below=plan.leaf_row
-            )
-            await session.sync()
+            mark = _mark(leaf_id, source_id, target_id, label_text, environment)
+            await session.record(mark, below=plan.leaf_row, durable=True)
             session.tell(
                 LeafMoved(
                     source_id,
@@ -84,8 +82,7 @@ async def set_label(session: Session, target_id: str, text: str | None) -> Entry
     """
     session.refuse_if_moving()
     session.tree.row_of(target_id)
-    [entry] = await session.record(label(target_id, text))
-    await session.sync()
+    [entry] = await session.record(label(target_id, text), durable=True)
     session.tell(LabelChanged(target_id, text or None))
     return entry
 
@@ -93,8 +90,7 @@ async def set_label(session: Session, target_id: str, text: str | None) -> Entry
 async def rename(session: Session, name: str) -> str | None:
     """Name the session; line breaks become spaces and nothing but blanks clears the name."""
     session.refuse_if_moving()
-    await session.record(session_info(one_line(name)))
-    await session.sync()
+    await session.record(session_info(one_line(name)), durable=True)
     session.tell(SessionRenamed(session.tree.name()))
     return session.tree.name()
 
@@ -116,9 +112,7 @@ async def edit_context(
     if not target_ids:
         raise Invalid("no_target", "an edit needs a target")
     bodies = plan_context_edit(session.tree, session.leaf_row, target_ids, replacement, pairs=pairs)
-    entries = await session.record(*bodies)
-    await session.sync()
-    return entries
+    return await session.record(*bodies, durable=True)
 
 
 def visible_leaf_id(session: Session) -> str | None:

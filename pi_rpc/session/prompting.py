@@ -44,23 +44,38 @@ def prompt(
     Raises Busy, Locked, Invalid `empty_prompt`, Refused `no_model` or `no_key`, Missing
     `model_not_found`; then nothing was recorded.
     """
-    session.refuse_if_moving()
+    if session.live_pass is None or when_busy == "refuse":
+        session.refuse_if_moving()
     session.refuse_unless_writable()
     if not text and not images:
         raise Invalid("empty_prompt", "a prompt needs a text or an image")
-    if session.run is not None:
-        if when_busy == "refuse":
+    if session.run is not None or session.live_pass is not None:
+        if session.run is not None and when_busy == "refuse":
             raise Busy("run_in_progress", "a run is going on", runId=session.run.run_id)
         queue: QueueName = "steering" if when_busy == "steer" else "followUp"
         return enqueue(session, queue, text, images)
     if session.model is None:
         raise Refused("no_model", "no model is chosen, and none is usable by itself")
     session.around.models.provider_of(*session.model)
+    message = user_message(text, images, session.around.clock.now_ms())
+    return Admission(_start(session, tasks, message).run_id, "started")
+
+
+def _start(session: Session, tasks: anyio.abc.TaskGroup, message: JsonObject) -> LiveRun:
     run = LiveRun(session.around.ids.unique_id())
     session.run = run
-    message = user_message(text, images, session.around.clock.now_ms())
     tasks.start_soon(run_until_settled, session, run, message)
-    return Admission(run.run_id, "started")
+    return run
+
+
+def start_from_queue(session: Session, tasks: anyio.abc.TaskGroup) -> LiveRun | None:
+    """Start a run with the first words that wait, steering before follow-ups; None if none do."""
+    waiting = session.steering or session.follow_up
+    if not waiting or session.run is not None or session.closed or session.model is None:
+        return None
+    first = waiting.pop(0)
+    tell_queues(session)
+    return _start(session, tasks, first.message)
 
 
 def enqueue(
@@ -70,7 +85,8 @@ def enqueue(
 
     While idle, for the next run.
     """
-    session.refuse_if_moving()
+    if session.live_pass is None:
+        session.refuse_if_moving()
     session.refuse_unless_writable()
     if not text and not images:
         raise Invalid("empty_prompt", "a message needs a text or an image")
@@ -120,7 +136,9 @@ def tell_queues(session: Session) -> None:
 
 
 async def abort(session: Session, run_id: str | None = None) -> Outcome | None:
-    """Stop the live run and wait until the session is quiet; what waits in the queues waits on.
+    """Stop the live run and the live summary, and wait until the session is quiet.
+
+    What waits in the queues waits on.
 
     Returns the outcome, of the last run when it has already settled; None when none ever ran here.
     Raises Conflict `run_conflict` when another run is live than the one meant.
@@ -128,7 +146,16 @@ async def abort(session: Session, run_id: str | None = None) -> Outcome | None:
     run = session.run_named(run_id)
     if run is not None:
         stop(run)
+    await stop_pass(session)
     return await wait_until_settled(session, run_id)
+
+
+async def stop_pass(session: Session) -> None:
+    """Stop the summary that is asked for outside of runs, and wait until it has ended."""
+    live = session.live_pass
+    if live is not None:
+        live.stop.set()
+        await live.ended.wait()
 
 
 def stop(run: LiveRun) -> None:

@@ -105,11 +105,13 @@ class Reader:
             projection.rebase(tree.stored_leaf())
         return kept
 
-    def forget(self, session_id: str) -> None:
+    async def forget(self, session_id: str) -> None:
         """Keep nothing of a session that goes away."""
-        for key, (stored, _, _) in list(self._kept.items()):
-            if stored.header.session_id == session_id:
-                del self._kept[key]
+        async with self._reading:
+            for key, (stored, _, _) in list(self._kept.items()):
+                if stored.header.session_id == session_id:
+                    del self._kept[key]
+                    await stored.close()
 
     async def close(self) -> None:
         """Let go of every kept file."""

@@ -28,11 +28,14 @@ from pi_rpc.core.events import (
     Event,
     ForeignAppended,
     Outcome,
+    QueueMode,
 )
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.policy import OURS, Policy
-from pi_rpc.core.ports import Clock, Ids, Models, NewLine, StoredSession, Tool
+from pi_rpc.core.ports import Chance, Clock, Ids, Models, NewLine, StoredSession, Tool
 from pi_rpc.core.projection import LiveProjection
+from pi_rpc.core.retrying import RetryPolicy
+from pi_rpc.core.thresholds import CompactionSettings
 from pi_rpc.core.tree import DEAD_END_KINDS, Tree
 from pi_rpc.core.turns import Run
 from pi_rpc.core.versions import FilesAt, files_at_opening, verdict
@@ -43,6 +46,21 @@ FOREIGN_RETRIES_MAX = 8
 
 FOREIGN_IDS_TOLD_MAX = 1000
 """How many ids of foreign entries one event names."""
+
+
+class QueueModes(msgspec.Struct, frozen=True):
+    """How many of the words that wait go with one request, for each queue."""
+
+    steering: QueueMode = "one-at-a-time"
+    follow_up: QueueMode = "one-at-a-time"
+
+
+class Foreseen:
+    """Chance that leaves nothing open: always 0."""
+
+    def fraction(self) -> float:
+        """0."""
+        return 0.0
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -61,6 +79,11 @@ class Surroundings(msgspec.Struct, frozen=True):
     sync_each_entry: bool = True
     """Whether an entry is synced before it is told; else at turn ends and moves only."""
     policy: Policy = OURS
+    compaction: CompactionSettings = CompactionSettings()
+    """What a session starts with; each may be told otherwise."""
+    retry: RetryPolicy = RetryPolicy()
+    queue_modes: QueueModes = QueueModes()
+    chance: Chance = Foreseen()
 
 
 class Queued(msgspec.Struct, frozen=True):
@@ -78,12 +101,22 @@ class Queued(msgspec.Struct, frozen=True):
 class LiveRun:
     """A run that was accepted and has not settled."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, retry: RetryPolicy | None = None) -> None:
         self.run_id = run_id
-        self.machine = Run()
+        self.machine = Run(retry)
         self.stop = anyio.Event()
+        self.pause: anyio.Event | None = None
+        """While a retry is waited for; set by whoever wants the wait to end."""
         self.settled = anyio.Event()
         self.outcome: Outcome | None = None
+
+
+class LivePass:
+    """A summary somebody asked for, while no run is live."""
+
+    def __init__(self) -> None:
+        self.stop = anyio.Event()
+        self.ended = anyio.Event()
 
 
 class Session:
@@ -113,9 +146,19 @@ class Session:
         self.cursor_seq = 0
         self.last_asked_row: int | None = None
         """The leaf the model was asked at last, None before the first request."""
+        self.retry = around.retry
+        self.queue_modes = around.queue_modes
+        self.compaction = around.compaction
+        self.is_compacting = False
+        self.live_pass: LivePass | None = None
+        """A pass outside of runs; one inside is stopped with its run."""
+        self.compaction_held_off_at: int | None = None
+        """How big the context was when a compaction did not help; None when the last one did."""
         self._act: str | None = None
         self._environment: tuple[tuple[FilesAt, int], Environment] | None = None
         self._writing = anyio.Lock()
+        self._moved = anyio.Event()
+        """Set when the move that is going on is over; replaced by the next."""
         self.closed = False
 
     def _restored_model(self) -> tuple[str, str] | None:
@@ -185,11 +228,22 @@ class Session:
     def moving(self, act: str) -> Iterator[None]:
         """Hold the session for a move that itself deals with a live run."""
         self.refuse_if_moving()
-        self._act = act
+        self._act, self._moved = act, anyio.Event()
         try:
             yield
         finally:
             self._act = None
+            self._moved.set()
+
+    async def wait_until_unmoved(self) -> None:
+        """Return when no move is going on."""
+        while self._act is not None:
+            await self._moved.wait()
+
+    async def wait_until_written(self) -> None:
+        """Return when every record that had begun is stored and told."""
+        async with self._writing:
+            pass
 
     def refuse_if_moving(self) -> None:
         """Raise Busy when a move is going on, Stopped when this runtime is over."""
@@ -217,27 +271,29 @@ class Session:
             raise Locked("read_only", "the session is open to read only")
 
     async def record(
-        self, *bodies: Body, below: int | None = None, times: Sequence[str | None] = ()
+        self, *bodies: Body, below: int | None = None, durable: bool = False
     ) -> list[Entry]:
         """Append entries at the leaf, or below a given row, and tell of them.
 
         The leaf goes to the last of them; a mark that is a dead end leaves it on the row above.
-        Raises Locked, Outside or Damaged as the store does; then nothing has changed.
+        `durable`: synced before it is told, whatever the settings say. The caller goes on without a
+        wait after the last is told, so what it then tells belongs to the same act. Raises Locked,
+        Outside or Damaged as the store does; then nothing has changed.
         """
         self.refuse_unless_writable()
         # An append that has begun is carried to its end: a cancelled caller must not leave lines on
         # the disk that nobody was told of.
         recorded: list[Entry] = []
         with anyio.CancelScope(shield=True):
-            recorded += await self._record(bodies, below, times)
+            recorded += await self._record(bodies, below, durable)
         return recorded
 
     async def _record(
-        self, bodies: Sequence[Body], below: int | None, times: Sequence[str | None]
+        self, bodies: Sequence[Body], below: int | None, durable: bool
     ) -> list[Entry]:
         async with self._writing:
             parent = self.leaf_row if below is None else below
-            entries = await self._append(bodies, parent, times)
+            entries = await self._append(bodies, parent, durable)
             before = self.leaf_row
             for entry in entries:
                 self._advance(entry, moved=below is not None)
@@ -249,21 +305,20 @@ class Session:
                 )
             return entries
 
-    async def _append(
-        self, bodies: Sequence[Body], parent: int, times: Sequence[str | None]
-    ) -> list[Entry]:
+    async def _append(self, bodies: Sequence[Body], parent: int, durable: bool) -> list[Entry]:
+        durable = durable or self.around.sync_each_entry
         for _ in range(FOREIGN_RETRIES_MAX):
             self._take_in(await self.stored.refresh())
-            lines, objects = self._composed(bodies, parent, times)
+            lines, objects = self._composed(bodies, parent)
             try:
-                rows = await self.stored.append(lines, durable=self.around.sync_each_entry)
+                rows = await self.stored.append(lines, durable)
             except Conflict:
                 continue
             return [self.tree.learn(row, stored) for row, stored in zip(rows, objects, strict=True)]
         raise Conflict("foreign_append", "another program keeps writing into this session's file")
 
     def _composed(
-        self, bodies: Sequence[Body], parent: int, times: Sequence[str | None]
+        self, bodies: Sequence[Body], parent: int
     ) -> tuple[list[NewLine], list[JsonObject]]:
         now = iso_from_ms(self.around.clock.now_ms())
         lines: list[NewLine] = []
@@ -271,10 +326,9 @@ class Session:
         used: set[str] = set()
         next_row = len(self.tree)
         parent_id = self.tree.id_or_none(parent)
-        for place, body in enumerate(bodies):
+        for body in bodies:
             entry_id = self._fresh_id(used)
-            stamp = (times[place] if place < len(times) else None) or now
-            stored = entry_object(body, entry_id, parent_id, stamp)
+            stored = entry_object(body, entry_id, parent_id, now)
             lines.append(NewLine(encode(stored), entry_id, parent, body.kind))
             objects.append(stored)
             if body.kind not in DEAD_END_KINDS:

@@ -94,7 +94,7 @@ class Client:
 
     def _check(self, message: dict[str, Any]) -> None:
         method, shape = message.get("method"), None
-        told = message.get("params", message.get("result"))
+        told: dict[str, Any] = message.get("params") or message.get("result") or {}
         if method is not None:
             shape = NOTIFICATIONS[method].shape
             if "seq" in told:
@@ -158,4 +158,4 @@ def is_notification(message: Any) -> bool:
 
 def shown(message: Any) -> str:
     """A message as a failure shows it."""
-    return json.dumps(message, ensure_ascii=False)[:20000]
+    return json.dumps(message, ensure_ascii=False)[:2000]

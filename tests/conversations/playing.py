@@ -24,9 +24,7 @@ Directives
 """
 
 import json
-import re
-import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,14 +32,11 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from pi_rpc.config import Settings, settings_from
-from pi_rpc.store.catalog import folder_name
 from tests.conftest import CountedClock, CountedIds
 from tests.conversations.clients import WAIT_S, Client, Daemon, is_notification, shown
-from tests.conversations.matching import Names, filled, fit
+from tests.conversations.matching import filled, fit
 from tests.conversations.reading import Conversation, Directive, Expect, Send
-
-FILES = Path(__file__).parent.parent
+from tests.conversations.world import World
 
 EXPERIMENTAL = {"experimental": True}
 
@@ -53,24 +48,13 @@ class Player:
         self, conversation: Conversation, folder: Path, tasks: anyio.abc.TaskGroup
     ) -> None:
         self.conversation = conversation
-        self.folder = folder
-        self.names: Names = {}
+        self.world = World(folder)
         self._tasks = tasks
         self._clock = CountedClock()
         self._ids = {1: CountedIds(1), 2: CountedIds(2)}
         self._daemons: dict[int, Daemon] = {}
         self._capabilities: dict[str, Any] | None = EXPERIMENTAL
-        self._script: Path | None = None
-        self._before: dict[Path, bytes] = {}
         self._opened = 0
-        self.cwd = self._made_folder("work", "cwd")
-        self.agent_dir = self._made_folder("agent", "agent")
-
-    def _made_folder(self, name: str, bound_to: str) -> Path:
-        path = self.folder / name
-        path.mkdir()
-        self.names[bound_to] = str(path)
-        return path
 
     async def play(self) -> None:
         """Play it all. Raises AssertionError naming the line that did not hold."""
@@ -99,20 +83,33 @@ class Player:
     async def _played(self, step: Send | Expect | Directive) -> None:
         match step:
             case Send(who=who, messages=messages):
-                (await self._daemon(who)).client.send(filled(messages, self.names))
+                (await self._daemon(who)).client.send(filled(messages, self.world.names))
             case Expect(who=who):
                 client = (await self._daemon(who)).client
                 await self._expect(client, step)
                 self._check(client)
             case Directive(name=name, rest=rest):
-                await self._directives[name](self, rest)
+                await self._direct(name, rest)
 
     def _check(self, client: Client) -> None:
         assert not client.complaints, "\n".join(client.complaints)
-        for path in sorted(self.agent_dir.rglob("*.jsonl")):
-            now, before = path.read_bytes(), self._before.get(path, b"")
-            assert now.startswith(before), f"{path.name} has lost what stood in it"
-            self._before[path] = now
+        self.world.check_files()
+
+    async def _direct(self, name: str, rest: str) -> None:
+        match name:
+            case "raw":
+                self._capabilities = None
+            case "handshake":
+                self._capabilities = json.loads(rest)
+            case "session":
+                path = self.world.store(rest)
+                await self._ask((await self._daemon(1)).client, "session/open", {"path": path})
+            case "restart":
+                await self._end(self._daemons.pop(1))
+            case "ended":
+                await self._has_ended(self._daemons.pop(1))
+            case _:
+                self.world.do(name, rest)
 
     async def _expect(self, client: Client, block: Expect) -> None:
         waiting = list(block.patterns)
@@ -134,7 +131,10 @@ class Player:
         for pattern in block.nothing_else:
             for place in range(start, last + 1):
                 message = client.received[place]
-                if place not in client.taken and fit(pattern, message, self.names) is not None:
+                if (
+                    place not in client.taken
+                    and fit(pattern, message, self.world.names) is not None
+                ):
                     raise AssertionError(f"{pattern} says nothing else, but: {shown(message)}")
         client.read = last + 1
 
@@ -143,9 +143,9 @@ class Player:
             is_over = place < client.read and is_notification(message)
             if is_over or place in client.taken:
                 continue
-            names = fit(pattern, message, self.names)
+            names = fit(pattern, message, self.world.names)
             if names is not None:
-                self.names = names
+                self.world.names = names
                 return place
             if _answers(pattern, message):
                 raise AssertionError(f"wanted {json.dumps(pattern)}\n   came {shown(message)}")
@@ -154,16 +154,11 @@ class Player:
     async def _daemon(self, who: int) -> Daemon:
         daemon = self._daemons.get(who)
         if daemon is None:
-            daemon = self._daemons[who] = Daemon(self._settings(), self._clock, self._ids[who])
+            daemon = self._daemons[who] = Daemon(self.world.settings(), self._clock, self._ids[who])
             await self._tasks.start(daemon.run)
             if self._capabilities is not None:
                 await self._shake_hands(daemon.client, self._capabilities)
         return daemon
-
-    def _settings(self) -> Settings:
-        environment = {"PI_CODING_AGENT_DIR": str(self.agent_dir)}
-        script = None if self._script is None else str(self._script)
-        return settings_from(environment, script_file=script, durability="off")
 
     async def _shake_hands(self, client: Client, capabilities: dict[str, Any]) -> None:
         client.may_miss_events = bool(capabilities.get("optOut"))
@@ -180,112 +175,13 @@ class Player:
         client.send([{"id": name, "method": method, "params": params}])
         answer = Expect(0, 1, [{"id": name, "result": f"$answer_{self._opened}"}], [])
         await self._expect(client, answer)
-        return self.names.pop(f"answer_{self._opened}")
+        return self.world.names.pop(f"answer_{self._opened}")
 
-    async def _raw(self, rest: str) -> None:
-        self._capabilities = None
-
-    async def _handshake(self, rest: str) -> None:
-        self._capabilities = json.loads(rest)
-
-    async def _set(self, rest: str) -> None:
-        (self.agent_dir / "settings.json").write_text(rest)
-
-    async def _scripted(self, rest: str) -> None:
-        json.loads(rest)
-        self._script = self.folder / "script.json"
-        self._script.write_text(rest)
-
-    async def _file(self, rest: str) -> None:
-        name, text = self._named_text(rest)
-        (self.cwd / name).write_text(text)
-
-    async def _holds(self, rest: str) -> None:
-        name, text = self._named_text(rest)
-        now = (self.cwd / name).read_text()
-        assert now == text, f"{name} says {now!r}"
-
-    def _named_text(self, rest: str) -> tuple[str, str]:
-        name, _, text = rest.partition(" ")
-        return name, json.loads(text) if text.startswith('"') else f"{text}\n"
-
-    async def _folder(self, rest: str) -> None:
-        name, _, bound_to = rest.partition(" as $")
-        self._made_folder(name, bound_to)
-
-    async def _gone(self, rest: str) -> None:
-        path = Path(filled(rest, self.names))
-        assert path.is_relative_to(self.folder), path
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-    async def _session(self, rest: str) -> None:
-        await self._stored(rest)
-        bound_to = self._parts(rest)[1]
-        client = (await self._daemon(1)).client
-        await self._ask(client, "session/open", {"path": self.names[f"{bound_to}_path"]})
-
-    async def _stored(self, rest: str) -> None:
-        source, bound_to, cwd = self._parts(rest)
-        path = self._copied(source, cwd, self.agent_dir / "sessions" / folder_name(cwd))
-        header = _header_in(path.read_bytes().partition(b"\n")[0]) or {}
-        self.names |= {f"{bound_to}_path": str(path), bound_to: header.get("id")}
-
-    async def _outside(self, rest: str) -> None:
-        source, bound_to, cwd = self._parts(rest)
-        self.names[bound_to] = str(self._copied(source, cwd, self.folder / "outside"))
-
-    def _parts(self, rest: str) -> tuple[Path, str, str]:
-        found = re.fullmatch(r"(\S+) as \$(\w+)(?: in (\S+))?", rest)
-        assert found, f"{rest!r} names no file and name"
-        return FILES / found[1], found[2], filled(found[3] or "$cwd", self.names)
-
-    def _copied(self, source: Path, cwd: str, folder: Path) -> Path:
-        folder.mkdir(parents=True, exist_ok=True)
-        first, newline, rest = source.read_bytes().partition(b"\n")
-        header = _header_in(first)
-        if header is not None:
-            first = json.dumps(header | {"cwd": cwd}, separators=(",", ":")).encode()
-        target, number = folder / source.name, 0
-        while target.exists():
-            number += 1
-            target = folder / f"{source.stem}-{number}{source.suffix}"
-        target.write_bytes(first + newline + rest)
-        return target
-
-    async def _append(self, rest: str) -> None:
-        path, _, line = rest.partition(" ")
-        with Path(filled(path, self.names)).open("ab") as file:
-            file.write(json.dumps(filled(json.loads(line), self.names)).encode() + b"\n")
-
-    async def _restart(self, rest: str) -> None:
-        await self._end(self._daemons.pop(1))
-
-    async def _has_ended(self, rest: str) -> None:
-        daemon = self._daemons.pop(1)
+    async def _has_ended(self, daemon: Daemon) -> None:
         with anyio.move_on_after(WAIT_S) as scope:
             await daemon.stop.wait()
         assert not scope.cancelled_caught, "the host goes on"
         await self._end(daemon)
-
-    _directives: dict[str, Callable[["Player", str], Awaitable[None]]] = {
-        "raw": _raw,
-        "handshake": _handshake,
-        "settings": _set,
-        "script": _scripted,
-        "file": _file,
-        "holds": _holds,
-        "folder": _folder,
-        "gone": _gone,
-        "session": _session,
-        "stored": _stored,
-        "outside": _outside,
-        "append": _append,
-        "restart": _restart,
-        "ended": _has_ended,
-    }
 
 
 def _answers(pattern: Any, message: Any) -> bool:
@@ -293,12 +189,3 @@ def _answers(pattern: Any, message: Any) -> bool:
     if not isinstance(pattern, dict) or not isinstance(message, dict):
         return False
     return "id" in pattern and "method" not in message and pattern["id"] == message.get("id")
-
-
-
-def _header_in(line: bytes) -> dict[str, Any] | None:
-    try:
-        header = json.loads(line)
-    except ValueError:
-        return None
-    return header if isinstance(header, dict) and header.get("type") == "session" else None

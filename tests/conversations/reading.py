@@ -9,8 +9,8 @@ A line begins with what it is; a line that begins with a blank goes on with the 
     ! method, or {…}, or *         nothing else of this in the block
     @directive words               done to the world around (see `playing.py`)
 
-A block of `<` and `!` ends at a blank line or at any other line. Lines of a second client, on a host
-of its own, begin with `2`.
+A block of `<` and `!` ends at a blank line or at any other line. Lines of a second client, on a
+host of its own, begin with `2`.
 """
 
 import json

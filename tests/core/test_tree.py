@@ -155,9 +155,7 @@ def test_tips_are_the_ends_of_branches_and_marks_on_them_are_none() -> None:
 
 
 def test_a_mark_with_words_below_it_is_no_tip_and_neither_is_what_it_marks() -> None:
-    tree = tree_of(
-        [user("q1"), below("q1", label_entry("l1", "q1", "x")), below("l1", user("q2"))]
-    )
+    tree = tree_of([user("q1"), below("q1", label_entry("l1", "q1", "x")), below("l1", user("q2"))])
     assert ids(tree, tree.tips()) == ["q2"]
 
 

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolOutcome, text_block, tool_result_message
+from pi_rpc.core.reply import ReplyError
+from pi_rpc.core.retrying import RetryPolicy
 from pi_rpc.core.turns import (
+    CANCELLED,
     CUT_ARGUMENTS,
     Ask,
     Began,
@@ -15,15 +18,21 @@ from pi_rpc.core.turns import (
     Command,
     Drain,
     Drained,
+    EndAttempt,
+    EndRetry,
     EndTurn,
     Happening,
+    Omit,
     Ran,
     Record,
     Replied,
     Run,
+    ScheduleRetry,
     Settle,
     StartTurn,
     Stopped,
+    Wait,
+    Waited,
 )
 
 USER: JsonObject = {"role": "user", "content": "hi"}
@@ -83,6 +92,7 @@ def test_a_plain_answer_is_recorded_and_the_run_is_done() -> None:
             EndTurn(1),
             Drain("steering"),
             Drain("followUp"),
+            EndAttempt("none"),
             Settle("done"),
         ],
     )
@@ -147,7 +157,7 @@ def test_a_failed_reply_ends_the_run_and_its_calls_are_never_run(stop: str, outc
     asked = reply(stop, "a")
     check(
         [*BEGIN, Replied(asked)],
-        [*BEGUN, recorded(asked), EndTurn(1), Settle(outcome)],  # type: ignore[arg-type]
+        [*BEGUN, recorded(asked), EndTurn(1), EndAttempt("none"), Settle(outcome)],  # type: ignore[arg-type]
     )
 
 
@@ -162,6 +172,7 @@ def test_the_run_may_end_when_every_outcome_says_so() -> None:
             EndTurn(1),
             Drain("steering"),
             Drain("followUp"),
+            EndAttempt("none"),
             Settle("done"),
         ],
     )
@@ -211,6 +222,7 @@ def test_a_follow_up_is_taken_only_when_no_steering_waits_and_steering_is_asked_
         EndTurn(1),
         Drain("steering"),
         Drain("followUp"),
+        EndAttempt("queued"),
         StartTurn(2),
         Record([STEER]),
         Ask(),
@@ -229,6 +241,7 @@ def test_a_stop_before_the_run_begins_still_records_the_question_and_asks_nobody
             Ask(stopped=True),
             recorded(reply("aborted")),
             EndTurn(1),
+            EndAttempt("none"),
             Settle("aborted"),
         ],
     )
@@ -259,6 +272,7 @@ def test_a_stop_while_calls_run_records_their_results_and_then_an_aborted_reply(
             Ask(stopped=True),
             recorded(reply("aborted")),
             EndTurn(2),
+            EndAttempt("none"),
             Settle("aborted"),
         ],
     )
@@ -271,7 +285,11 @@ def test_a_stop_that_comes_as_the_reply_is_whole_still_answers_its_calls() -> No
 
 @pytest.mark.parametrize("stop", ["stop", "length", "error"])
 def test_a_stop_before_the_run_would_end_takes_nothing_from_the_queues(stop: str) -> None:
-    assert play(*BEGIN, Stopped(), Replied(reply(stop)))[-2:] == [EndTurn(1), Settle("aborted")]
+    assert play(*BEGIN, Stopped(), Replied(reply(stop)))[-3:] == [
+        EndTurn(1),
+        EndAttempt("none"),
+        Settle("aborted"),
+    ]
 
 
 def test_a_stop_between_the_two_queues_leaves_the_second_alone() -> None:
@@ -281,6 +299,143 @@ def test_a_stop_between_the_two_queues_leaves_the_second_alone() -> None:
 def test_a_stop_after_the_end_changes_nothing() -> None:
     happenings: list[Happening] = [*BEGIN, Replied(reply("error")), Stopped()]
     assert play(*happenings) == play(*happenings[:-1])
+
+
+def failed(kind: str = "overloaded", retry_after_ms: int | None = None) -> JsonObject:
+    error = ReplyError(kind, "not now", 529, None, retry_after_ms)
+    told = {"errorMessage": error.message, "error": error.as_object()}
+    return {"role": "assistant", "content": [], "stopReason": "error", **told}
+
+
+BUSY = ReplyError("overloaded", "not now", 529)
+QUICK = RetryPolicy(retries_max=2, base_ms=50)
+
+
+def play_with(policy: RetryPolicy, *happenings: Happening) -> list[Command]:
+    run = Run(policy)
+    return [plain(command) for happening in happenings for command in run.feed(happening)]
+
+
+def test_a_failure_that_may_pass_is_omitted_and_asked_again_as_a_new_attempt() -> None:
+    happenings: list[Happening] = [
+        *BEGIN,
+        Replied(failed()),
+        Waited(),
+        Drained(),
+        Replied(failed()),
+        Waited(),
+        Drained(),
+        Replied(reply()),
+        Drained(),
+        Drained(),
+    ]
+    assert play_with(QUICK, *happenings) == [
+        *map(plain, BEGUN),
+        Record([failed()]),
+        EndTurn(1),
+        EndAttempt("retry"),
+        ScheduleRetry(1, 2, 50, BUSY),
+        Omit(),
+        Wait(50),
+        StartTurn(2),
+        Drain("steering"),
+        Ask(),
+        Record([failed()]),
+        EndTurn(2),
+        EndAttempt("retry"),
+        ScheduleRetry(2, 2, 100, BUSY),
+        Omit(),
+        Wait(100),
+        StartTurn(3),
+        Drain("steering"),
+        Ask(),
+        Record([reply()]),
+        EndRetry(2),
+        EndTurn(3),
+        Drain("steering"),
+        Drain("followUp"),
+        EndAttempt("none"),
+        Settle("done"),
+    ]
+
+
+def test_the_last_failure_stays_in_the_context_and_ends_the_run() -> None:
+    again: list[Happening] = [Replied(failed()), Waited(), Drained()]
+    assert play_with(QUICK, *BEGIN, *again, *again, Replied(failed()))[-5:] == [
+        Record([failed()]),
+        EndTurn(3),
+        EndAttempt("none"),
+        EndRetry(2, BUSY),
+        Settle("failed"),
+    ]
+
+
+def test_any_reply_that_is_no_error_gives_all_retries_back() -> None:
+    called_for = reply("toolUse", "a")
+    happenings: list[Happening] = [
+        *(*BEGIN, Replied(failed()), Waited(), Drained(), Replied(called_for)),
+        *(Ran([DONE], 5), Drained(), Replied(failed())),
+    ]
+    told = play_with(QUICK, *happenings)
+    assert [one for one in told if isinstance(one, ScheduleRetry | EndRetry)] == [
+        ScheduleRetry(1, 2, 50, BUSY),
+        EndRetry(1),
+        ScheduleRetry(1, 2, 50, BUSY),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (RetryPolicy(enabled=False), failed()),
+        (RetryPolicy(retries_max=0), failed()),
+        (RetryPolicy(), failed("invalid_request")),
+        (RetryPolicy(), failed("quota")),
+        (RetryPolicy(), failed(retry_after_ms=60_001)),
+    ],
+    ids=["off", "none allowed", "our mistake", "no money", "later than we wait"],
+)
+def test_a_failure_that_is_not_asked_again_ends_the_run(
+    policy: RetryPolicy, message: JsonObject
+) -> None:
+    assert play_with(policy, *BEGIN, Replied(message))[-3:] == [
+        EndTurn(1),
+        EndAttempt("none"),
+        Settle("failed"),
+    ]
+
+
+def test_the_wait_is_shortened_by_chance_and_never_below_what_the_server_asked() -> None:
+    policy = RetryPolicy(base_ms=1000)
+    assert play_with(policy, *BEGIN, Replied(failed(), 0.8))[-1] == Wait(800)
+    assert play_with(policy, *BEGIN, Replied(failed(retry_after_ms=5000), 0.8))[-1] == Wait(5000)
+
+
+def test_a_retry_given_up_fails_the_run_and_a_stop_aborts_it() -> None:
+    waiting: list[Happening] = [*BEGIN, Replied(failed())]
+    given_up = play_with(QUICK, *waiting, Waited(given_up=True))
+    assert given_up[-3:] == [Wait(50), EndRetry(1, CANCELLED), Settle("failed")]
+    stopped = play_with(QUICK, *waiting, Stopped(), Waited())
+    assert stopped[-3:] == [Wait(50), EndRetry(1, CANCELLED), Settle("aborted")]
+
+
+def test_a_stop_during_a_retry_ends_it_before_the_run_settles() -> None:
+    happenings: list[Happening] = [*BEGIN, Replied(failed()), Waited(), Drained(), Stopped()]
+    assert play_with(QUICK, *happenings, Replied(reply("aborted")))[-4:] == [
+        EndTurn(2),
+        EndAttempt("none"),
+        EndRetry(1, CANCELLED),
+        Settle("aborted"),
+    ]
+
+
+def test_a_failure_after_a_stop_is_not_asked_again() -> None:
+    assert play_with(QUICK, *BEGIN, Stopped(), Replied(failed()))[-1] == Settle("aborted")
+
+
+def test_steering_that_came_during_the_wait_goes_with_the_retry() -> None:
+    happenings: list[Happening] = [*BEGIN, Replied(failed()), Waited(), Drained([STEER])]
+    assert play_with(QUICK, *happenings)[-2:] == [Record([STEER]), Ask()]
 
 
 @pytest.mark.parametrize(
@@ -332,6 +487,8 @@ def test_any_sequence_of_happenings_keeps_calls_paired_and_settles_once(
     history: list[JsonObject] = []
     settled: list[str] = []
     turns: list[int] = []
+    attempts: list[str] = []
+    retries: list[int] = []
     stopped = False
     happening: Happening = Began([USER])
     for step in range(60):
@@ -347,6 +504,13 @@ def test_any_sequence_of_happenings_keeps_calls_paired_and_settles_once(
                     turns.append(number)
                 case EndTurn(number=number):
                     assert number == turns[-1]
+                case EndAttempt(next=following):
+                    attempts.append(following)
+                case ScheduleRetry(attempt=attempt):
+                    retries.append(attempt)
+                case EndRetry(attempt=attempt):
+                    assert retries.pop() == attempt
+                    retries.clear()
                 case Settle(outcome=outcome):
                     settled.append(outcome)
         assert unpaired(history) == [] or isinstance(commands[-1], Call)
@@ -362,6 +526,10 @@ def test_any_sequence_of_happenings_keeps_calls_paired_and_settles_once(
                 count = data.draw(st.integers(0, 3))
                 ids = [f"{step}-{index}" for index in range(count)]
                 happening = Replied(reply(data.draw(st.sampled_from(stops)), *ids))
+                if data.draw(st.booleans()):
+                    happening = Replied(failed(data.draw(st.sampled_from(["server", "quota"]))))
+            case Wait():
+                happening = Waited(data.draw(st.booleans()))
             case Call(calls=calls):
                 drawn = st.lists(
                     st.sampled_from([DONE, BAD, LAST]), min_size=len(calls), max_size=len(calls)
@@ -375,5 +543,7 @@ def test_any_sequence_of_happenings_keeps_calls_paired_and_settles_once(
     assert len(settled) == 1
     assert run.is_settled
     assert turns == list(range(1, len(turns) + 1))
+    assert retries == []
+    assert "none" not in attempts[:-1]
     if stopped:
         assert settled == ["aborted"]

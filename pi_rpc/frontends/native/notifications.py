@@ -6,7 +6,15 @@ from typing import Any, Literal
 import msgspec
 
 from pi_rpc.core import events
-from pi_rpc.core.events import AttemptNext, DeltaKind, Diagnostic, Environment, Outcome, SwapReason
+from pi_rpc.core.events import (
+    AttemptNext,
+    CompactionReason,
+    DeltaKind,
+    Diagnostic,
+    Environment,
+    Outcome,
+    SwapReason,
+)
 from pi_rpc.core.messages import Block, JsonObject
 from pi_rpc.frontends.native.shapes import ModelRef, QueueItem
 
@@ -164,6 +172,28 @@ class LabelChangedNotification(Notice, frozen=True, kw_only=True):
     label: str | None
 
 
+class CompactionStartedNotification(Notice, frozen=True, kw_only=True):
+    """A summary is about to be asked for."""
+
+    reason: CompactionReason
+    tokens_before: int
+
+
+class CompactionEndedNotification(Notice, frozen=True, kw_only=True, omit_defaults=True):
+    """A compaction is stored, or it did not come about and says why."""
+
+    reason: CompactionReason
+    entry_id: str | None = None
+    """The compaction; left out when nothing was stored."""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    first_kept_entry_id: str | None = None
+    aborted: bool = False
+    will_retry: bool = False
+    """Whether the reply that did not fit is asked for again."""
+    error: JsonObject | None = None
+
+
 class SessionOpenedNotification(Notice, frozen=True, kw_only=True, omit_defaults=True):
     """A runtime is live; the first event of each."""
 
@@ -275,6 +305,8 @@ NOTIFICATION_OF: dict[type, Row] = {
     events.ThinkingChanged: ("thinking/changed", ThinkingChangedNotification, _fields),
     events.SessionRenamed: ("session/renamed", SessionRenamedNotification, _fields),
     events.LabelChanged: ("label/changed", LabelChangedNotification, _fields),
+    events.CompactionStarted: ("compaction/started", CompactionStartedNotification, _fields),
+    events.CompactionEnded: ("compaction/ended", CompactionEndedNotification, _fields),
     events.SessionOpened: ("session/opened", SessionOpenedNotification, _fields),
     events.SessionClosed: ("session/closed", SessionClosedNotification, _fields),
     events.RuntimeReplaced: ("runtime/replaced", RuntimeReplacedNotification, _replaced_fields),

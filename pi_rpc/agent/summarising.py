@@ -1,0 +1,148 @@
+"""One summary: every request it takes, asked in order, each again after a failure that passes.
+
+    async for step in summarise(provider, order, stop, clock):
+        ...
+
+Promises
+- The last step is the `Summarised`; the steps before it tell of waits between attempts.
+- A stop ends it at once, while a provider is silent and while it waits; nothing half is given.
+- What an earlier request brought is told to the next; tokens of all of them are counted together.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import anyio
+import msgspec
+
+from pi_rpc.agent.asking import Asking
+from pi_rpc.core.errors import Stopped
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.ports import Clock, ModelRequest, Provider, StopSignal
+from pi_rpc.core.retrying import RetryPolicy, delay_ms, error_of, is_retryable
+from pi_rpc.core.summary import Round, joined, request_messages, summary_in
+from pi_rpc.core.summary_rounds import SummaryRounds
+from pi_rpc.core.usage import combined_usage
+
+
+class SummaryOrder(msgspec.Struct, frozen=True):
+    """What to summarise, and whom to ask."""
+
+    rounds: SummaryRounds
+    request: ModelRequest
+    """The model and its settings; the messages of each request take the place of its own."""
+    retry: RetryPolicy
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A request failed in a way that passes; the next attempt is made after a delay."""
+
+    attempt: int
+    """From 1: the further attempt that follows."""
+    attempts_max: int
+    delay_ms: int
+    message: str
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """After waiting, a request was answered, or given up."""
+
+    success: bool
+    attempt: int
+    message: str | None = None
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A request was answered, however; replies of the offline model's script used by now."""
+
+    script_position: int
+
+
+class Summarised(msgspec.Struct, frozen=True):
+    """The notes, whole."""
+
+    text: str
+    usage: JsonObject | None
+    requests: int
+    """How many answers it took."""
+
+
+Step = Waiting | Resumed | Answered | Summarised
+
+
+async def summarise(
+    provider: Provider, order: SummaryOrder, stop: StopSignal, clock: Clock
+) -> AsyncGenerator[Step, None]:
+    """Ask for a summary, round by round.
+
+    Raises Stopped `aborted` after a stop, Outside `summary_failed` for a round that failed for
+    good.
+    """
+    asking = _Rounds(provider, order, stop, clock)
+    history = order.rounds.earlier
+    turn: str | None = None
+    for one in order.rounds.history:
+        async for step in asking.steps(one, history):
+            yield step
+        history = asking.text
+    for one in order.rounds.turn:
+        async for step in asking.steps(one, turn):
+            yield step
+        turn = asking.text
+    yield Summarised(joined(history, turn), combined_usage(asking.usages), len(asking.usages))
+
+
+class _Rounds:
+    def __init__(
+        self, provider: Provider, order: SummaryOrder, stop: StopSignal, clock: Clock
+    ) -> None:
+        self._provider = provider
+        self._order = order
+        self._stop = stop
+        self._clock = clock
+        self.position = order.request.script_position
+        self.usages: list[object] = []
+        self.text = ""
+
+    async def steps(self, one: Round, earlier: str | None) -> AsyncGenerator[Step, None]:
+        prompt = one.prompt(earlier)
+        attempt = 0
+        while True:
+            reply = await self._asked(prompt)
+            yield Answered(self.position)
+            wait_ms = self._wait_ms(attempt + 1, reply)
+            if wait_ms is None:
+                break
+            attempt += 1
+            message = str(reply.get("errorMessage") or "")
+            yield Waiting(attempt, self._order.retry.retries_max, wait_ms, message)
+            await self._pause(wait_ms)
+        if attempt:
+            failed = reply.get("stopReason") in ("error", "aborted")
+            yield Resumed(not failed, attempt, reply.get("errorMessage") if failed else None)
+        self.text = summary_in(reply)
+        self.usages.append(reply.get("usage"))
+
+    def _wait_ms(self, attempt: int, reply: JsonObject) -> int | None:
+        error = error_of(reply)
+        if error is None or not is_retryable(error):
+            return None
+        return delay_ms(attempt, 0, error.retry_after_ms, self._order.retry)
+
+    async def _asked(self, prompt: str) -> JsonObject:
+        at_ms = self._clock.now_ms()
+        messages: Sequence[JsonObject] = request_messages(prompt, at_ms)
+        request = msgspec.structs.replace(
+            self._order.request, messages=messages, script_position=self.position
+        )
+        async with Asking(self._provider, request, self._stop) as reply:
+            async for _ in reply:
+                pass
+        if reply.script_position is not None:
+            self.position = reply.script_position
+        return reply.message(self._provider.api, at_ms, self._clock.now_ms() - at_ms)
+
+    async def _pause(self, wait_ms: int) -> None:
+        with anyio.move_on_after(wait_ms / 1000):
+            await self._stop.wait()
+        if self._stop.is_set():
+            raise Stopped("aborted", "the summary was stopped while it waited to ask again")

@@ -1,0 +1,130 @@
+"""What every API is asked with: sizes, thinking and the body's bytes; pure."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+import orjson
+
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.models import Model, clamped, levels_of
+from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.tokens import context_tokens
+from pi_rpc.providers.reading import Reading
+from pi_rpc.providers.transcript import Note, short_hash
+
+Retention = Literal["none", "short", "long"]
+"""How long a provider is asked to keep the beginning of a context at hand."""
+
+OUTPUT_UNKNOWN = 16_384
+"""The longest reply asked for when a model does not say what it can."""
+
+MARGIN_TOKENS = 4096
+MARGIN_SHARE = 0.15
+"""What is kept free beside an estimated input, for it is no more than an estimate."""
+
+ROOM_TOKENS = 32_768
+"""Room below this is too dear for the wide margin; the narrow one does then."""
+
+BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384}
+"""Tokens for thinking by level; higher levels have that of high."""
+
+BUDGET_GAP = 1024
+"""The least left for the answer where the output cap is no longer than the budget."""
+
+
+class Post(msgspec.Struct, frozen=True):
+    """One request as an API wants it; the key is not in it."""
+
+    path: str
+    """Behind the base address, or an address of its own."""
+    headers: dict[str, str]
+    body: JsonObject
+    notes: list[Note] = []
+
+
+class Api(msgspec.Struct, frozen=True):
+    """One API: a request into its words, and its stream back."""
+
+    name: str
+    post: Callable[[ModelRequest, Model, Retention], Post]
+    reading: Callable[[Model], Reading]
+    key_headers: Callable[[str], dict[str, str]]
+    """The headers that carry a key."""
+
+
+def bearer(key: str) -> dict[str, str]:
+    """A key as most servers want it."""
+    return {"authorization": f"Bearer {key}"}
+
+
+def thinking_level(request: ModelRequest, model: Model) -> str:
+    """The level asked for, or the nearest the model has."""
+    return clamped(request.thinking_level, levels_of(model.reasoning, model.thinking))
+
+
+def output_cap(wanted: int | None, model: Model, input_tokens: int) -> int:
+    """The longest reply to ask for: what is wanted or the model can, within the window's room."""
+    cap = wanted or model.max_output or OUTPUT_UNKNOWN
+    if model.max_output:
+        cap = min(cap, model.max_output)
+    if model.context_window:
+        left = model.context_window - input_tokens
+        room = left - max(MARGIN_TOKENS, math.ceil(input_tokens * MARGIN_SHARE))
+        if room < ROOM_TOKENS:
+            room = min(ROOM_TOKENS, left - MARGIN_TOKENS)
+        cap = min(cap, room)
+    return max(cap, 1)
+
+
+def input_tokens(messages: Sequence[JsonObject]) -> int:
+    """How long the input is: the last usage a provider reported and an estimate of the rest."""
+    return context_tokens(messages).total
+
+
+def budget_for(level: str, cap: int, model: Model) -> tuple[int, int]:
+    """The output cap that has room for thinking, and the budget for it.
+
+    For APIs where thinking counts as output.
+    """
+    budget = BUDGETS.get(level, BUDGETS["high"])
+    widened = cap + budget
+    if model.max_output:
+        widened = min(widened, model.max_output)
+    if widened <= budget:
+        budget = max(widened - BUDGET_GAP, 0)
+    return widened, budget
+
+
+def cache_key(request: ModelRequest) -> str:
+    """What tells a provider which requests share a beginning; it does not give the session away."""
+    return short_hash(f"pi-rpc {request.session_id}", 32)
+
+
+def arguments_text(arguments: JsonObject) -> str:
+    """A call's arguments as JSON text."""
+    return body_bytes(arguments).decode()
+
+
+def body_bytes(body: JsonObject) -> bytes:
+    """JSON for the wire: without the lone surrogates and endless numbers it has no words for."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        return json.dumps(_sendable(body), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _sendable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+        case dict():
+            return {_sendable(str(name)): _sendable(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_sendable(part) for part in value]
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value

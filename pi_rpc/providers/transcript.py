@@ -1,0 +1,314 @@
+"""What every API needs done to a context before it is put into that API's words; pure.
+
+Promises
+- Every call is followed by its one result, before anything else is said; a made-up or left-out one
+  is noted.
+- Nothing is said twice and nothing blank: an empty text block is refused by some servers.
+- The messages given are not changed.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from pi_rpc.core.context_messages import message_for_model
+from pi_rpc.core.folding import fold, rendered_prompt
+from pi_rpc.core.messages import (
+    Block,
+    JsonObject,
+    blocks_of,
+    text_block,
+    texts_of,
+    tool_calls_of,
+)
+from pi_rpc.core.models import Model
+from pi_rpc.core.pairing import pairing_of
+
+USER_IMAGE_LEFT_OUT = "[An image was attached here, but this model takes no images.]"
+TOOL_IMAGE_LEFT_OUT = "[The tool returned an image, but this model takes no images.]"
+NO_RESULT = "There is no result: the call was interrupted before it ended."
+"""What a call is answered with whose result was never stored."""
+
+EMPTY_RESULT = "(no output)"
+"""What stands for a result without words where an API wants some."""
+
+ERROR_MARK = "Error: "
+"""Before a failed result where an API has no field to say that it failed."""
+
+NormalId = Callable[[str, bool], str]
+"""A stored call id, and whether this very model made it, to one the API takes."""
+
+NoteKind = Literal[
+    "reply_left_out",
+    "thinking_left_out",
+    "result_left_out",
+    "result_made_up",
+    "result_moved",
+    "image_left_out",
+]
+
+
+class Note(msgspec.Struct, frozen=True):
+    """One way in which what is sent differs from the context."""
+
+    kind: NoteKind
+    place: int
+    """The message it is about, counted from 0 in the context."""
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """A context ready to be put into an API's words."""
+
+    prompt: str
+    """Every system message in one text; empty when there are none."""
+    tools: list[JsonObject]
+    """Tools in force: name, description and parameters."""
+    messages: list[JsonObject]
+    """Messages of the roles user, assistant and toolResult; content is always blocks.
+
+    A user message that was a plain text is so still.
+    """
+    notes: list[Note]
+
+
+def transcript_of(
+    messages: Iterable[JsonObject],
+    model: Model,
+    normal_id: NormalId,
+    same_api: bool = True,
+) -> Transcript:
+    """Prepare a context for a model. `same_api`: whether signatures are bound to the API too."""
+    context = [made for message in messages if (made := message_for_model(message)) is not None]
+    folded = fold(context)
+    preparing = _Preparing(model, normal_id, same_api)
+    return Transcript(
+        prompt="" if folded is None else rendered_prompt(folded),
+        tools=[] if folded is None else list(folded.get("toolsAdded") or ()),
+        messages=preparing.prepared(context),
+        notes=preparing.notes,
+    )
+
+
+class _Preparing:
+    def __init__(self, model: Model, normal_id: NormalId, same_api: bool) -> None:
+        self.model = model
+        self.normal_id = normal_id
+        self.same_api = same_api
+        self.notes: list[Note] = []
+        self.originals: dict[str, str] = {}
+        """The stored id behind each id that is sent."""
+
+    def prepared(self, context: Sequence[JsonObject]) -> list[JsonObject]:
+        # Places keep counting the whole context; what is left out becomes a message of no role.
+        kept = [message if self._is_kept(message) else {} for message in context]
+        self._note("reply_left_out", (at for at, message in enumerate(kept) if not message))
+        pairing = pairing_of(kept)
+        results: dict[int, list[int]] = {}
+        for place, asked_at in pairing.asked_at.items():
+            results.setdefault(asked_at, []).append(place)
+        self._note("result_left_out", pairing.orphans)
+        made: list[JsonObject] = []
+        for place, message in enumerate(kept):
+            match message.get("role"):
+                case "user":
+                    user = self._user(message, place)
+                    if user is not None:
+                        made.append(user)
+                case "assistant":
+                    made += self._turn(kept, place, results.get(place, []))
+        return made
+
+    def _is_kept(self, message: JsonObject) -> bool:
+        return message.get("role") != "assistant" or message.get("stopReason") not in (
+            "error",
+            "aborted",
+        )
+
+    def _note(self, kind: NoteKind, places: Iterable[int]) -> None:
+        self.notes += [Note(kind, place) for place in places]
+
+    def _user(self, message: JsonObject, place: int) -> JsonObject | None:
+        content = message.get("content")
+        if isinstance(content, str):
+            return {"role": "user", "content": content} if content.strip() else None
+        blocks = self._shown(blocks_of(message), USER_IMAGE_LEFT_OUT, place)
+        return {"role": "user", "content": blocks} if blocks else None
+
+    def _turn(
+        self, kept: Sequence[JsonObject], place: int, results: Sequence[int]
+    ) -> list[JsonObject]:
+        """A reply and, right behind it, the results of its calls."""
+        message = kept[place]
+        is_same = self._is_same(message)
+        ids: dict[str, str] = {}
+        for call in tool_calls_of(message):
+            ids.setdefault(call.id, self._sent_id(call.id, is_same))
+        blocks = self._said(message, is_same, ids, place)
+        if not blocks:
+            return []
+        turn: list[JsonObject] = [{"role": "assistant", "content": blocks, "isSame": is_same}]
+        missing = dict(ids)
+        # The first thing said after the reply; a result that comes behind it has to move.
+        spoken = next((at for at in range(place + 1, len(kept)) if _is_speech(kept[at])), len(kept))
+        for at in results:
+            stored_id = kept[at]["toolCallId"]
+            if missing.pop(stored_id, None) is None:
+                self._note("result_left_out", [at])
+                continue
+            if at > spoken:
+                self._note("result_moved", [at])
+            turn.append(self._result(kept[at], ids[stored_id], at))
+        names = {call.id: call.name for call in tool_calls_of(message)}
+        for stored_id, sent_id in missing.items():
+            self._note("result_made_up", [place])
+            turn.append(_made_up(sent_id, names[stored_id]))
+        return turn
+
+    def _is_same(self, message: JsonObject) -> bool:
+        return (
+            message.get("provider") == self.model.provider
+            and message.get("model") == self.model.id
+            and (not self.same_api or message.get("api") == self.model.api)
+        )
+
+    def _sent_id(self, stored_id: str, is_same: bool) -> str:
+        sent_id = self.normal_id(stored_id, is_same)
+        if self.originals.setdefault(sent_id, stored_id) != stored_id:
+            # Two ids that differ only in what the API does not take stay two.
+            sent_id = self.normal_id(f"call_{short_hash(stored_id)}", False)
+            self.originals[sent_id] = stored_id
+        return sent_id
+
+    def _said(
+        self, message: JsonObject, is_same: bool, ids: dict[str, str], place: int
+    ) -> list[Block]:
+        said: list[Block] = []
+        seen: set[str] = set()
+        for block in blocks_of(message):
+            match block.get("type"):
+                case "thinking":
+                    if not is_same:
+                        self._note("thinking_left_out", [place])
+                    elif block.get("thinkingSignature") or _is_wordy(block.get("thinking")):
+                        said.append(block)
+                case "text":
+                    if _is_wordy(block.get("text")):
+                        said.append(block if is_same else text_block(block["text"]))
+                    elif is_same and block.get("textSignature"):
+                        said.append(block)
+                case "toolCall" if block.get("id") in ids and block["id"] not in seen:
+                    seen.add(block["id"])
+                    said.append(_sent_call(block, ids[block["id"]], is_same))
+        return said
+
+    def _result(self, message: JsonObject, sent_id: str, place: int) -> JsonObject:
+        blocks = self._shown(blocks_of(message), TOOL_IMAGE_LEFT_OUT, place, keeps_blank=True)
+        return {
+            "role": "toolResult",
+            "toolCallId": sent_id,
+            "toolName": message.get("toolName"),
+            "content": blocks,
+            "isError": bool(message.get("isError")),
+        }
+
+    def _shown(
+        self, blocks: Iterable[Block], instead: str, place: int, keeps_blank: bool = False
+    ) -> list[Block]:
+        """Texts and images; each run of images is one line where the model cannot see them."""
+        shown: list[Block] = []
+        in_run = False
+        for block in blocks:
+            if block.get("type") == "image":
+                if self.model.accepts_images and _is_image(block):
+                    shown.append(block)
+                elif not in_run:
+                    self._note("image_left_out", [place])
+                    shown.append(text_block(instead))
+                    in_run = True
+                continue
+            in_run = False
+            text = block.get("text")
+            if block.get("type") != "text" or not isinstance(text, str):
+                continue
+            if keeps_blank or text.strip():
+                shown.append(text_block(text))
+        return shown
+
+
+def _is_speech(message: JsonObject) -> bool:
+    return message.get("role") in ("user", "assistant")
+
+
+def _is_wordy(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _is_image(block: Block) -> bool:
+    return isinstance(block.get("data"), str) and isinstance(block.get("mimeType"), str)
+
+
+def _sent_call(block: Block, sent_id: str, is_same: bool) -> Block:
+    arguments = block.get("arguments")
+    call: Block = {
+        "type": "toolCall",
+        "id": sent_id,
+        "name": block.get("name"),
+        "arguments": arguments if isinstance(arguments, dict) else {},
+    }
+    if is_same and isinstance(block.get("thoughtSignature"), str):
+        call["thoughtSignature"] = block["thoughtSignature"]
+    return call
+
+
+def _made_up(sent_id: str, name: str) -> JsonObject:
+    return {
+        "role": "toolResult",
+        "toolCallId": sent_id,
+        "toolName": name,
+        "content": [text_block(NO_RESULT)],
+        "isError": True,
+    }
+
+
+def result_text(result: JsonObject) -> str:
+    """The words of a result, its texts on lines of their own."""
+    return "\n".join(texts_of(result["content"]))
+
+
+def images_in(blocks: Iterable[Block]) -> list[Block]:
+    """The images among blocks."""
+    return [block for block in blocks if block.get("type") == "image"]
+
+
+def result_runs(messages: Sequence[JsonObject]) -> Iterable[list[JsonObject]]:
+    """The messages in groups: consecutive results together, everything else alone."""
+    run: list[JsonObject] = []
+    for message in messages:
+        if message["role"] == "toolResult":
+            run.append(message)
+            continue
+        if run:
+            yield run
+            run = []
+        yield [message]
+    if run:
+        yield run
+
+
+def short_hash(text: str, digits: int = 16) -> str:
+    """Some hexadecimal digits that stand for a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
+
+
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def plain_id(stored_id: str, limit_chars: int) -> str:
+    """An id of letters, digits, `_` and `-` only, at most so long."""
+    plain = _NOT_IN_IDS.sub("_", stored_id)
+    if len(plain) <= limit_chars:
+        return plain or "call"
+    return plain[:limit_chars]

@@ -1,0 +1,158 @@
+"""Room made by itself: when a context is too full for the next request, or was for the last.
+
+Promises
+- A compaction that does not help is not tried again until the context has grown.
+- A run goes on whatever becomes of a summary; only what cannot be stored ends it.
+- A recovery is tried once for an input; what it could not do is told.
+"""
+
+import msgspec
+
+from pi_rpc.core.compaction import CompactionPlan, plan_compaction
+from pi_rpc.core.entries import Kind, context_edit
+from pi_rpc.core.errors import Failure, Outside, Refused
+from pi_rpc.core.events import CompactionEnded, CompactionReason
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.ports import StopSignal
+from pi_rpc.core.projection import Projection
+from pi_rpc.core.summary import own_details
+from pi_rpc.core.thresholds import Limits, Recovery, is_due, is_effective
+from pi_rpc.core.tree import ROOT
+from pi_rpc.session.compacting import Order, carry_out, limits_of, threshold_of, window_of
+from pi_rpc.session.session import Session, failure_object
+
+SHRINK = 4
+"""A compaction that would not help keeps so many times less, once."""
+
+GROWTH_PERCENT = 10
+"""How much a context must grow before a compaction that did not help is tried again."""
+
+
+def plan_that_helps(
+    projection: Projection,
+    limits: Limits,
+    threshold: int | None,
+    omitted: frozenset[int] = frozenset(),
+) -> tuple[CompactionPlan | None, bool]:
+    """A plan within the limits, and whether it had to keep less than they say to be of use.
+
+    None when there is nothing to summarise, however little is kept.
+    """
+    found = None
+    system = projection.system()
+    system_tokens = 0 if system is None else projection.policy.tokens_of(system)
+    for is_shrunk in (False, True):
+        keep = limits.keep_recent_tokens // (SHRINK if is_shrunk else 1)
+        plan = plan_compaction(projection, keep, omitted)
+        if plan is None:
+            continue
+        found = found or (plan, is_shrunk)
+        after = system_tokens + plan.kept_tokens
+        fits = threshold is None or after <= threshold
+        if fits and is_effective(plan.tokens_before, after):
+            return plan, is_shrunk
+    return found or (None, False)
+
+
+async def compact_if_due(session: Session, stop: StopSignal) -> bool:
+    """Compact when the context is too full for the next request; whether it was done.
+
+    A pass that fails is told by its event; the request is then made with the context as it is.
+    """
+    threshold = threshold_of(session)
+    if not session.compaction.enabled or threshold is None or stop.is_set():
+        return False
+    tokens = session.projection.tokens().total
+    if not is_due(tokens, window_of(session), limits_of(session)):
+        return False
+    held_off = session.compaction_held_off_at
+    if held_off is not None and tokens * 100 < held_off * (100 + GROWTH_PERCENT):
+        return False
+    plan, is_shrunk = plan_that_helps(session.projection, limits_of(session), threshold)
+    if plan is not None and _is_thrashing(session):
+        if _last_was_shrunk(session):
+            return _give_up(session, "threshold", tokens)
+        keep = limits_of(session).keep_recent_tokens // SHRINK
+        plan, is_shrunk = plan_compaction(session.projection, keep), True
+    if plan is None:
+        return False
+    try:
+        await carry_out(session, plan, Order("threshold", is_shrunk=is_shrunk), stop)
+    except Failure as failure:
+        # Told already. What cannot be stored ends the run; what cannot be summarised does not.
+        if isinstance(failure, Outside) and failure.reason != "summary_failed":
+            raise
+        session.compaction_held_off_at = tokens
+        return False
+    session.compaction_held_off_at = None
+    return True
+
+
+def _is_thrashing(session: Session) -> bool:
+    """Whether the last compaction was so recent that one more would follow every answer."""
+    selection = session.projection.selection
+    if selection.compaction_row == ROOT:
+        return False
+    kinds = session.tree.heads.kinds
+    after = selection.rows[1 + selection.kept_count :]
+    return sum(kinds[row] == Kind.ASSISTANT for row in after) <= 1
+
+
+def _last_was_shrunk(session: Session) -> bool:
+    entry = session.tree.entry(session.projection.selection.compaction_row)
+    return own_details(entry.object).get("shrunk") is True
+
+
+def _give_up(session: Session, reason: CompactionReason, tokens: int) -> bool:
+    session.compaction_held_off_at = tokens
+    session.tell(CompactionEnded(reason, tokens_before=tokens, error=_ineffective(tokens)))
+    return False
+
+
+def _ineffective(tokens: int, after: int | None = None) -> JsonObject:
+    failure = Refused(
+        "compaction_ineffective",
+        "a compaction would free too little to be worth its request",
+        tokensBefore=tokens,
+        **({} if after is None else {"tokensAfter": after}),
+    )
+    return failure_object(failure)
+
+
+async def recover(
+    session: Session, recovery: Recovery, reply_id: str, is_first: bool, stop: StopSignal
+) -> bool:
+    """Make room for a reply that failed for lack of it: omit it, compact; whether to ask again.
+
+    Once for each input: a second failure in a row is told and left as it is. Nothing is omitted
+    when there is nothing to compact.
+    """
+    told = CompactionEnded("overflow", tokens_before=session.projection.tokens().total)
+    if not session.compaction.enabled or stop.is_set():
+        return False
+    if not is_first:
+        failure = Refused("recovery_exhausted", f"the {recovery} came again after a compaction")
+        session.tell(msgspec.structs.replace(told, error=failure_object(failure)))
+        return False
+    reply_row = session.tree.row_of(reply_id)
+    plan, is_shrunk = plan_that_helps(
+        session.projection, limits_of(session), threshold_of(session), frozenset({reply_row})
+    )
+    if plan is None:
+        failure = Refused(
+            "nothing_to_compact", "there is nothing before it that could be summarised"
+        )
+        session.tell(msgspec.structs.replace(told, error=failure_object(failure)))
+        return False
+    await session.record(context_edit(reply_id, None), durable=True)
+    keep = limits_of(session).keep_recent_tokens // (SHRINK if is_shrunk else 1)
+    plan = plan_compaction(session.projection, keep)
+    assert plan is not None, "what could be summarised before the omission can be after it"
+    order = Order("overflow", will_retry=True, is_shrunk=is_shrunk)
+    try:
+        await carry_out(session, plan, order, stop)
+    except Failure as failure:
+        if isinstance(failure, Outside) and failure.reason != "summary_failed":
+            raise
+        return False
+    return True
