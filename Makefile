@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check protocol bench clean
+.PHONY: demo test check protocol bench growth clean
 
 $(STAMP): pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ protocol: $(STAMP)
 
 bench: $(STAMP)
 	$(VENV)/bin/python tests/bench/run.py
+
+growth: $(STAMP)
+	$(VENV)/bin/python tests/bench/growth.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

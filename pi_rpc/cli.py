@@ -3,10 +3,10 @@
 import os
 import signal
 import sys
-from pathlib import Path
 
 from pi_rpc import __version__
 from pi_rpc.frontends.native.handshake import quick_answer
+from pi_rpc.known_settings import agent_folder, is_known_sound
 from pi_rpc.wire.descriptors import StdioDescriptors
 
 
@@ -16,11 +16,14 @@ def main(arguments: list[str] | None = None) -> int:
     # A host starts the daemon without arguments, again and again: that way reads no parser.
     if not arguments or arguments == ["serve"]:
         return _serve()
+    if arguments[0] in ("list", "show", "check"):
+        return _command(arguments)
     import argparse  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         prog="pi-rpc",
         description="Own coding-agent sessions and serve them as JSON-RPC 2.0 on stdin and stdout.",
+        epilog="For people: pi-rpc list, pi-rpc show SESSION, pi-rpc check FILE; each has --help.",
     )
     parser.add_argument("--version", action="version", version=f"pi-rpc {__version__}")
     parser.add_argument("command", nargs="?", choices=["serve"], default="serve")
@@ -35,7 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
         choices=["entry", "turn", "off"],
         help="sync entries before each is told (default), at turn ends and moves, or never",
     )
+    parser.add_argument(
+        "--trust",
+        choices=["always", "never"],
+        help="whether files of projects may steer what is done in them (PI_RPC_TRUST)",
+    )
     chosen = parser.parse_args(arguments)
+    if chosen.trust:
+        os.environ["PI_RPC_TRUST"] = chosen.trust
     return _serve(chosen.session_dir, chosen.script, chosen.durability)
 
 
@@ -53,19 +63,55 @@ def _serve(
     return serve(beginning, os.environ, session_dir, script_file, durability)
 
 
+def _command(arguments: list[str]) -> int:
+    import argparse  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(prog="pi-rpc")
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list", help="stored sessions, latest activity first")
+    listing.add_argument("query", nargs="?", help="only those whose name or folder holds this")
+    listing.add_argument("--cwd", metavar="DIR", help="only those of this working directory")
+    show = commands.add_parser("show", help="the conversation of a session")
+    show.add_argument("--format", choices=["markdown", "html", "jsonl"], default="markdown")
+    show.add_argument("--no-redact", action="store_true", help="show keys and passwords too")
+    check = commands.add_parser("check", help="look for damage; 1 when something was found")
+    check.add_argument("--repair", action="store_true", help="mend it; the old file is kept")
+    for command in (show, check):
+        command.add_argument("session", help="an id, the beginning of one, or a file")
+    for command in (listing, show, check):
+        command.add_argument("--session-dir", metavar="DIR", help="as the daemon has it")
+    chosen = vars(parser.parse_args(arguments))
+    # Only now, for loading it takes its time.
+    from pi_rpc.commands import Asked, run  # noqa: PLC0415
+
+    asked = Asked(
+        command=chosen["command"],
+        session=chosen.get("session") or "",
+        cwd=chosen.get("cwd"),
+        query=chosen.get("query"),
+        form=chosen.get("format") or "markdown",
+        redacts=not chosen.get("no_redact"),
+        repairs=bool(chosen.get("repair")),
+        session_dir=chosen["session_dir"],
+    )
+    return run(asked, os.environ)
+
+
 def _greet(descriptors: StdioDescriptors) -> tuple[bytes, bytes]:
     """Answer a handshake that comes first and is plain; the line answered, and what came beside it.
 
     Whatever else comes first is left to the server, and so is a start with something to tell of.
     """
-    named = os.environ.get("PI_CODING_AGENT_DIR")
-    folder = Path(named).expanduser() if named else Path.home() / ".pi" / "agent"
-    if (folder / "settings.json").exists():
+    if not is_known_sound(agent_folder()):
         return b"", b""
     came = descriptors.read()
     line, feed, rest = came.partition(b"\n")
     answer = quick_answer(line, __version__) if feed else None
     if answer is None:
         return b"", came
-    descriptors.write(answer)
+    try:
+        descriptors.write(answer)
+    except OSError:
+        # The reader is gone already; the server meets that in its own way.
+        return b"", came
     return line + feed, rest

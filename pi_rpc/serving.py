@@ -14,6 +14,7 @@ from pi_rpc.config import Durability, Settings, settings_from
 from pi_rpc.core.errors import Failure
 from pi_rpc.frontends.native import handshake
 from pi_rpc.frontends.native.server import Server
+from pi_rpc.known_settings import remember_sound
 from pi_rpc.wire.descriptors import StdioDescriptors
 from pi_rpc.wire.framing import FrameDecoder
 from pi_rpc.wire.limits import Limits
@@ -65,6 +66,8 @@ def serve(
     settings = settings_from(
         environment, session_dir, script_file, cast(Durability | None, durability)
     )
+    if not settings.diagnostics:
+        remember_sound(str(settings.agent_dir))
     try:
         return anyio.run(_serve, beginning, settings)
     except* Failure as failures:

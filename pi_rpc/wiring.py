@@ -1,6 +1,7 @@
 """Builds the parts and joins them; the only file that may know all."""
 
 import os
+import random
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -15,8 +16,9 @@ from pi_rpc.core.ports import Clock, Ids
 from pi_rpc.providers.choose import choose_models
 from pi_rpc.session.host import Host
 from pi_rpc.session.session import Surroundings
-from pi_rpc.store.choose import open_store
-from pi_rpc.tools.choose import KNOWN, tool_set
+from pi_rpc.store.choose import open_preferences, open_store
+from pi_rpc.tools.choose import KNOWN, tool_set, user_shell
+from pi_rpc.workspace.choose import choose_workspaces, open_instructions
 
 
 class SystemClock:
@@ -29,6 +31,14 @@ class SystemClock:
         """Milliseconds."""
         self._last_ms = max(self._last_ms, time.time_ns() // 1_000_000)
         return self._last_ms
+
+
+class SystemChance:
+    """Chance out of the system's generator."""
+
+    def fraction(self) -> float:
+        """At least 0, below 1."""
+        return random.random()
 
 
 class SystemIds:
@@ -65,8 +75,11 @@ async def running_host(
         ids,
         flat=settings.session_dir,
         syncs=settings.durability != "off",
+        cache=settings.agent_dir / "pi-rpc" / "catalog.sqlite",
     )
-    models = choose_models(settings.script_file, os.environ)
+    models = choose_models(
+        settings.script_file, os.environ, settings.agent_dir, settings.default_model
+    )
     async with anyio.create_task_group() as left_behind, anyio.create_task_group() as tasks:
         around = Surroundings(
             clock=clock or SystemClock(),
@@ -76,7 +89,21 @@ async def running_host(
             spill_root=settings.agent_dir / "pi-rpc" / "spill",
             left_behind=left_behind,
             grace_s=settings.grace_s,
+            compaction=settings.compaction,
             sync_each_entry=settings.durability == "entry",
+            retry=settings.retry,
+            queue_modes=settings.queue_modes,
+            chance=SystemChance(),
+            shell=user_shell(),
+            workspaces=choose_workspaces(
+                settings.versions,
+                settings.agent_dir / "pi-rpc" / "workspaces",
+                left_behind,
+                settings.version_limits,
+            ),
+            require_acknowledge=settings.require_acknowledge,
+            preferences=open_preferences(settings.agent_dir, settings.home, settings.project_trust),
+            instructions=open_instructions(settings.agent_dir, settings.home),
         )
         host = Host(store, around, tasks, __version__)
         try:
@@ -84,5 +111,6 @@ async def running_host(
         finally:
             with anyio.CancelScope(shield=True):
                 await host.close_all()
+                await models.close()
             left_behind.cancel_scope.cancel()
             tasks.cancel_scope.cancel()

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pi_rpc.frontends.native.errors import ERROR_KINDS
-from pi_rpc.frontends.native.method import Method, NotificationRow
+from pi_rpc.frontends.native.method import ClientRequest, Method, NotificationRow
+from pi_rpc.frontends.native.table import REQUESTS
 from protocol.schema import REF, JsonObject, Shapes, relinked
 
 OPENRPC_VERSION = "1.3.2"
@@ -29,6 +30,16 @@ def openrpc_document(
         },
         "methods": [_method(name, method, found) for name, method in methods.items()]
         + [_notification(name, row, found) for name, row in notifications.items()],
+        "x-client-methods": [
+            {
+                "name": name,
+                "summary": row.summary,
+                "paramStructure": "by-name",
+                "params": _params(found.defs[_shape_name(found.requests[name][0])]),
+                "result": {"name": "result", "schema": _answers(row, found.requests[name])},
+            }
+            for name, row in REQUESTS.items()
+        ],
         "components": {
             "schemas": schemas,
             "errors": {row.kind: {"code": row.code, "message": row.meaning} for row in ERROR_KINDS},
@@ -62,6 +73,11 @@ def _notification(name: str, row: NotificationRow, found: Shapes) -> JsonObject:
         "params": _params(found.defs[_shape_name(found.notices[name])]),
         "x-sender": row.sender,
     }
+
+
+def _answers(row: ClientRequest, shapes: list[JsonObject]) -> Any:
+    results = [_linked(one) for one in shapes[1 : 1 + len(row.results)]]
+    return results[0] if len(results) == 1 else {"anyOf": results}
 
 
 def _shape_name(schema: JsonObject) -> str:

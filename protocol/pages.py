@@ -6,6 +6,7 @@ from typing import Any
 
 from pi_rpc.frontends.native.errors import ERROR_KINDS
 from pi_rpc.frontends.native.method import Method, NotificationRow
+from pi_rpc.frontends.native.table import REQUESTS
 from pi_rpc.wire import errors as wire_errors
 from protocol.reasons import Reason
 from protocol.schema import REF, JsonObject, Shapes
@@ -63,7 +64,8 @@ def methods_page(
     groups: dict[str, list[str]] = {}
     for name in methods:
         groups.setdefault(name.partition("/")[0] if "/" in name else "life", []).append(name)
-    lines += [f"- [{group}](#{group})" for group in (*groups, "notifications", "shapes")]
+    lines += [f"- [{group}](#{group})" for group in (*groups, "notifications")]
+    lines += ["- [requests to the client](#requests-to-the-client)", "- [shapes](#shapes)"]
     for group, names in groups.items():
         lines += ["", f"## {group}"]
         for name in names:
@@ -74,6 +76,16 @@ def methods_page(
         shape = found.defs[_shape_name(found.notices[name])]
         lines += ["", f"### `{name}` (notification)", "", _sentence(row.summary) + sender, ""]
         lines += _fields(shape, skip={"sessionId", "runtimeId", "seq", "subscriptionIds"})
+    lines += ["", "## requests to the client", ""]
+    lines += ["Each is answered once; `$/cancelRequest` of ours says that nobody waits any more."]
+    for name, request in REQUESTS.items():
+        params, *results = found.requests[name]
+        shape = found.defs[_shape_name(params)]
+        answers = " or ".join(_type(one) for one in results[: len(request.results)])
+        lines += ["", f"### `{name}` (request to the client)", "", _sentence(request.summary), ""]
+        lines += [*_fields(shape), "", f"Result: {answers}."]
+        if request.progress is not None:
+            lines += [f"`tool/progress` of the client carries {_type(results[-1])}."]
     lines += ["", "## shapes"]
     own = {_shape_name(schema) for schema in (*found.params.values(), *found.notices.values())}
     for name, shape in found.defs.items():

@@ -135,7 +135,7 @@ class _Reader:
         )
         for reason in self._values(function, given):
             self._add(place.kind, reason, _text(words) or place.words, fields)
-        for name in {node.id for node in ast.walk(given) if isinstance(node, ast.Name)}:
+        for name in sorted(_carried(given)):
             if function is not None and name in (parameters := _parameters(function)):
                 self.makers[function.name] = _maker(place, parameters, name, words)
 
@@ -203,6 +203,18 @@ def _maker(place: Place, parameters: list[str], reason: str, words: ast.expr | N
         parameters.index(_name(words)) - own if carried and words is not None else None,
         _text(words) or place.words,
     )
+
+
+def _carried(given: ast.expr) -> set[str]:
+    """Names that stand for the reason itself; what a reason is read from carries none."""
+    match given:
+        case ast.Name(id=name):
+            return {name}
+        case ast.IfExp(body=body, orelse=otherwise):
+            return _carried(body) | _carried(otherwise)
+        case ast.BoolOp(values=values):
+            return set().union(*map(_carried, values))
+    return set()
 
 
 def _at(call: ast.Call, position: int) -> ast.expr | None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from pi_rpc.frontends.native.method import Method, NotificationRow
-from pi_rpc.frontends.native.table import METHODS, NOTIFICATIONS
+from pi_rpc.frontends.native.method import ClientRequest, Method, NotificationRow
+from pi_rpc.frontends.native.table import METHODS, NOTIFICATIONS, REQUESTS
 
 JsonObject = dict[str, Any]
 
@@ -30,22 +30,33 @@ class Shapes(msgspec.Struct, frozen=True):
     params: dict[str, JsonObject]
     results: dict[str, JsonObject]
     notices: dict[str, JsonObject]
+    requests: dict[str, list[JsonObject]]
+    """Of requests to the client: params, the results there may be, and progress if there is any."""
 
 
 def shapes(
     methods: Mapping[str, Method] = METHODS,
     notifications: Mapping[str, NotificationRow] = NOTIFICATIONS,
+    requests: Mapping[str, ClientRequest] = REQUESTS,
 ) -> Shapes:
     """The shapes of all methods and notifications."""
+    asked = {
+        name: [row.params, *row.results, *([] if row.progress is None else [row.progress])]
+        for name, row in requests.items()
+    }
     roots = (
         [method.params for method in methods.values()]
         + [method.result for method in methods.values()]
         + [row.shape for row in notifications.values()]
+        + [shape for row in asked.values() for shape in row]
     )
     schemas, components = msgspec.json.schema_components(roots, ref_template=REF + "{name}")
     names = _clean_names(components)
     classes = {_schema_name(kind, names): kind for kind in _structs(roots)}
     taken = set(_structs([method.params for method in methods.values()]))
+    for row in requests.values():
+        # What the client says may hold null where a field may be left out.
+        taken |= set(_structs([*row.results, *([] if row.progress is None else [row.progress])]))
     defs = {}
     for raw, schema in components.items():
         name = names[raw]
@@ -60,6 +71,7 @@ def shapes(
         params={name: next(told) for name in methods},
         results={name: next(told) for name in methods},
         notices={name: next(told) for name in notifications},
+        requests={name: [next(told) for _ in row] for name, row in asked.items()},
     )
 
 
@@ -89,6 +101,15 @@ def schema_document(
         "notifications": {
             name: {"summary": row.summary, "sender": row.sender, "params": found.notices[name]}
             for name, row in notifications.items()
+        },
+        "requests": {
+            name: {
+                "summary": row.summary,
+                "params": found.requests[name][0],
+                "results": found.requests[name][1 : 1 + len(row.results)],
+            }
+            | ({"progress": found.requests[name][-1]} if row.progress is not None else {})
+            for name, row in REQUESTS.items()
         },
         "$defs": found.defs,
     }

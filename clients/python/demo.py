@@ -29,9 +29,9 @@ PLAIN, BOLD, DIM, GREEN, RED, CYAN = "", "1", "2", "32", "31", "36"
 
 WORDS_OF_REASON = {
     "nothing_ran": "nothing ran that could have changed files",
-    "no_versions": "tools ran in between, and no version of the files was kept to compare with",
+    "differs": "compared with the version kept for this place: they are not the same",
+    "unseen_calls": "a command left no trace in the files; it may have left one elsewhere",
     "not_watched": "tools ran in this session while this daemon was not there to watch",
-    "mixed_routes": "calls of several routes have worked on the same files",
 }
 
 

@@ -219,10 +219,14 @@ class Calling(AsyncIterator[CallHappening]):
         self._end_run(running, outcome)
 
     def _end_run(self, running: "_Running", outcome: ToolOutcome) -> None:
+        if not outcome.ran:
+            self.end(running, outcome, "none")
+            return
         changes: JsonObject = {}
-        if running.began_ms is not None:
+        if running.began_ms is not None and outcome.duration_ms is None:
             changes["duration_ms"] = self._clock.now_ms() - running.began_ms
-        if running.effective_arguments != running.call.arguments:
+        given = outcome.effective_arguments is not None
+        if not given and running.effective_arguments != running.call.arguments:
             changes["effective_arguments"] = running.effective_arguments
         self.end(running, msgspec.structs.replace(outcome, **changes), running.effect)
 

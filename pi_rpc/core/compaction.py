@@ -32,6 +32,9 @@ SURE_KINDS = frozenset(
 )
 """Kinds that say something whenever no edit takes it away; others are looked into."""
 
+NEVER_TOLD = SILENT_KINDS | {Kind.SYSTEM, Kind.COMPACTION}
+"""Kinds that are neither summarised nor kept: a checkpoint or nothing stands for them."""
+
 CUT_ROLES = frozenset(
     {"user", "assistant", "bashExecution", "custom", "branchSummary", "compactionSummary"}
 )
@@ -90,6 +93,19 @@ class CompactionPlan(msgspec.Struct, frozen=True):
             for row in rows
             for message in self.projection.messages_of(row)
             if message.get("role") != "system"
+        ]
+
+    def speaking(self, rows: list[int]) -> list[int]:
+        """The rows of a range that say something beside what system messages say."""
+        kinds = self.projection.tree.heads.kinds
+        edits = self.projection.selection.edits
+        return [
+            row
+            for row in rows
+            if kinds[row] not in NEVER_TOLD
+            and (
+                (kinds[row] in SURE_KINDS and row not in edits) or self.projection.messages_of(row)
+            )
         ]
 
     @property

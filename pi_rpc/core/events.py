@@ -4,7 +4,7 @@ An event is plain data about something that has happened; entries are on the dis
 that bears them exists. The hub numbers events, a front end gives them the words of its protocol.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,9 +43,13 @@ class ScopeVerdict(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
     status: VerdictStatus
     reason: str
-    """A stable slug: nothing_ran, no_versions, not_watched, mixed_routes."""
+    """A stable slug: equal, differs, nothing_ran, not_bound, not_watched, unseen_calls, …"""
     expected: str | None = None
+    """The version bound to the leaf."""
     actual: str | None = None
+    """The version that is there."""
+    by: str | None = None
+    """What brought it there, when something did: restore."""
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -55,7 +59,11 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     """The worst of the scopes; not_restored is worse than unknown, unknown than restored."""
     scopes: dict[str, ScopeVerdict]
     abandoned_effects: list[JsonObject] = []
-    """Calls on the route left behind that may have marked the world, newest first."""
+    """Calls and effects on routes left behind that may have marked the world."""
+    drift: list[JsonObject] = []
+    """Paths that differ from what the leaf expects, `{path, change}`; at most a thousand."""
+    drift_count: int = 0
+    """How many there are."""
 
 
 class RunStarted(msgspec.Struct, frozen=True):
@@ -167,6 +175,8 @@ class ToolEnded(msgspec.Struct, frozen=True):
     effect: str
     duration_ms: float | None = None
     details: JsonObject | None = None
+    changed_by: str | None = None
+    """The registration of the hook that gave the effective arguments."""
 
 
 class EntryAppended(msgspec.Struct, frozen=True):
@@ -186,6 +196,24 @@ class LeafMoved(msgspec.Struct, frozen=True):
     target: str | None
     op: str
     visible_leaf_id: str | None
+    environment: Environment
+
+
+class WorkspaceDrifted(msgspec.Struct, frozen=True):
+    """After a move the world does not stand, or may not stand, as the leaf has it."""
+
+    environment: Environment
+
+
+class WorkspaceRestored(msgspec.Struct, frozen=True):
+    """Files were brought to another version because somebody asked for it."""
+
+    version: str
+    safety_version: str
+    """The state before, to go back to."""
+    paths: list[str]
+    """At most the first thousand."""
+    count: int
     environment: Environment
 
 
@@ -294,6 +322,24 @@ class ShellPrinted(msgspec.Struct, frozen=True):
     """Characters left out before this text, because they came faster than they are told."""
 
 
+class SettingsChanged(msgspec.Struct, frozen=True):
+    """A setting was chosen or taken back; this is what holds now."""
+
+    key: str
+    value: Any
+    layer: str
+
+
+class RequestResolved(msgspec.Struct, frozen=True):
+    """A question to a client is over, with or without an answer."""
+
+    request_id: str
+    kind: str
+    """hook, tool, command, permission."""
+    outcome: str
+    """answered, timeout, stopped, disconnected, failed."""
+
+
 class DiagnosticTold(msgspec.Struct, frozen=True):
     """Something odd was met while the session lives."""
 
@@ -316,6 +362,8 @@ Event = (
     | ToolEnded
     | EntryAppended
     | LeafMoved
+    | WorkspaceDrifted
+    | WorkspaceRestored
     | QueueChanged
     | ModelChanged
     | ThinkingChanged
@@ -328,5 +376,7 @@ Event = (
     | RuntimeReplaced
     | ForeignAppended
     | ShellPrinted
+    | SettingsChanged
+    | RequestResolved
     | DiagnosticTold
 )

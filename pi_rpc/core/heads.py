@@ -13,12 +13,17 @@ Promises
 
 import re
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 _PLAIN_ID = re.compile(r"[0-9a-f]{8}\Z", re.ASCII)
 _BLANK = bytes(4)
+UNSORTED_ROWS_MAX = 8192
+"""So many rows are looked through in a few microseconds."""
+BLOCK_ROWS = 1 << 16
+"""So many ids are sorted at once."""
 
 
 def is_plain_id(entry_id: str) -> bool:
@@ -40,13 +45,15 @@ class Columns(msgspec.Struct, frozen=True):
 class Heads:
     """The heads of a session, growing at the end only."""
 
-    __slots__ = ("_ids", "_odd_ids", "_odd_rows", "_shadowed", "kinds", "parents")
+    __slots__ = ("_ids", "_odd_ids", "_odd_rows", "_shadowed", "_sorted", "kinds", "parents")
 
     def __init__(self) -> None:
         self._ids = bytearray()
         self._odd_ids: dict[int, str] = {}
         self._odd_rows: dict[str, int] = {}
         self._shadowed: set[int] = set()
+        self._sorted: list[array[int]] = []
+        """Holds: the ids of the first rows as numbers, in sorted blocks; none until wanted."""
         self.parents: array[int] = array("i")
         """Row of the parent of each row; -1 for a root, an orphan and a shadowed row."""
         self.kinds = bytearray()
@@ -69,13 +76,37 @@ class Heads:
         # From the end, for recent entries are asked for most; a dictionary of every id would cost
         # ten times the memory of the columns.
         needle = bytes.fromhex(entry_id)
-        end = len(self._ids)
-        while (found := self._ids.rfind(needle, 0, end)) >= 0:
+        end, start = len(self._ids), 0
+        if self._sorted:
+            number = memoryview(needle).cast("I")[0]
+            blocks = self._sorted
+            if not any(_is_in(block, number) for block in blocks):
+                start = sum(map(len, blocks)) * 4
+        while (found := self._ids.rfind(needle, start, end)) >= 0:
             row, misplaced = divmod(found, 4)
             if not misplaced and row not in self._odd_ids and row not in self._shadowed:
                 return row
             end = found + 3
         return None
+
+    @property
+    def unsorted_rows(self) -> int:
+        """Rows that must be looked through for an id that is not there."""
+        return len(self) - sum(map(len, self._sorted))
+
+    def sort_ids(self) -> None:
+        """Make an id that is not there cost no look at the rows there are now.
+
+        Worth it before rows are added, for each new id is looked for. Takes four bytes a row;
+        others may ask meanwhile.
+        """
+        # In blocks, for a million at once would hold up everybody; a last one that is not full is
+        # sorted again with what came.
+        blocks = [block for block in self._sorted if len(block) == BLOCK_ROWS]
+        with memoryview(bytes(self._ids)) as ids, ids.cast("I") as numbers:
+            for start in range(len(blocks) * BLOCK_ROWS, len(numbers), BLOCK_ROWS):
+                blocks.append(array("I", sorted(numbers[start : start + BLOCK_ROWS])))
+        self._sorted = blocks
 
     def is_shadowed(self, row: int) -> bool:
         """Whether an earlier row has the same id, so that this one is in no tree."""
@@ -152,6 +183,7 @@ class Heads:
                 del self._odd_rows[entry_id]
         self._shadowed = {row for row in self._shadowed if row < length}
         del self._ids[length * 4 :]
+        self._sorted = []
         del self.parents[length:]
         del self.kinds[length:]
 
@@ -173,6 +205,11 @@ class Heads:
     def odd_ids(self) -> dict[int, str]:
         """The ids that are not eight lowercase hexadecimal digits, by row."""
         return dict(self._odd_ids)
+
+
+def _is_in(numbers: "array[int]", number: int) -> bool:
+    place = bisect_left(numbers, number)
+    return place < len(numbers) and numbers[place] == number
 
 
 def cut_circles(parents: "array[int]", first: int, forward: Iterable[int]) -> list[int]:

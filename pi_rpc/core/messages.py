@@ -141,6 +141,10 @@ class ToolOutcome(msgspec.Struct, frozen=True):
     """How long it ran; None when it never did."""
     effective_arguments: JsonObject | None = None
     """The arguments that were run, when they are not the model's own."""
+    changed_by: str | None = None
+    """The registration of the hook that gave those arguments; None when none did."""
+    ran: bool = True
+    """False when the call never began, so that it left no mark."""
 
 
 def tool_result_message(call: ToolCall, outcome: ToolOutcome, at_ms: int) -> JsonObject:
@@ -157,6 +161,9 @@ def tool_result_message(call: ToolCall, outcome: ToolOutcome, at_ms: int) -> Jso
     message["timestamp"] = at_ms
     if outcome.duration_ms is not None:
         message["durationMs"] = round(outcome.duration_ms)
+    if outcome.changed_by is not None:
+        message["effectiveArguments"] = outcome.effective_arguments
+        message["argumentsChangedBy"] = outcome.changed_by
     return message
 
 

@@ -3,11 +3,11 @@
 A result belongs to the nearest call before it that bears its id; providers may use an id again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pi_rpc.core.messages import JsonObject, tool_calls_of
+from pi_rpc.core.messages import JsonObject, ToolCall, tool_calls_of
 
 
 class Pairing(msgspec.Struct, frozen=True):
@@ -40,3 +40,19 @@ def pairing_of(messages: Iterable[JsonObject]) -> Pairing:
             asked_at[place] = last_asked[call_id]
             waiting.pop((last_asked[call_id], call_id), None)
     return Pairing(asked_at, orphans, [place for place, _ in waiting])
+
+
+def interrupted_calls(messages: Sequence[JsonObject]) -> list[ToolCall]:
+    """Calls that a context ends with and no result answers: nothing was said since.
+
+    Calls of a reply that failed or was stopped are never run, so they wait for nothing.
+    """
+    answered = set()
+    for message in reversed(messages):
+        if message.get("role") == "toolResult":
+            answered.add(message.get("toolCallId"))
+            continue
+        if message.get("role") != "assistant" or message.get("stopReason") in ("error", "aborted"):
+            return []
+        return [call for call in tool_calls_of(message) if call.id not in answered]
+    return []

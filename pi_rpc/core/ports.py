@@ -3,9 +3,9 @@
 Each port is small enough to be written twice, and its bodies pass one contract test.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -14,6 +14,8 @@ from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.heads import Heads
 from pi_rpc.core.messages import Block, JsonObject, ToolCall, ToolDeclaration, ToolOutcome
 from pi_rpc.core.reply import Piece
+from pi_rpc.core.searching import SearchQuery
+from pi_rpc.core.settings import Layer
 
 
 class Clock(Protocol):
@@ -42,6 +44,20 @@ class Chance(Protocol):
     def fraction(self) -> float:
         """At least 0, below 1, any as likely as another."""
         ...
+
+
+class Meter:
+    """How far a piece of long work has come: filled in by who works, looked at by who tells."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.total = 0
+        """In the unit of `done`; 0 before it is known."""
+
+    @property
+    def fraction(self) -> float | None:
+        """From 0 to 1; None before anything is known."""
+        return min(self.done / self.total, 1.0) if self.total else None
 
 
 class NewLine(msgspec.Struct, frozen=True):
@@ -96,7 +112,8 @@ class StoredSession(Protocol):
     async def append(self, lines: Sequence[NewLine], durable: bool) -> range:
         """Append lines, each in one write; the new rows. `durable`: synced when this returns.
 
-        All or nothing in memory: after a failure heads are as before. Raises Locked when opened to
+        Memory follows the file: after a failure heads hold the lines that are whole in it, which
+        may be some of these. Raises Locked when opened to
         read, Conflict `foreign_append` when the file has grown since the last refresh, Outside
         (`disk_full`, `write_failed`) when the system refuses.
         """
@@ -125,6 +142,45 @@ class SessionListing(msgspec.Struct, frozen=True):
     parent_session: str | None = None
 
 
+class SearchHit(msgspec.Struct, frozen=True):
+    """An entry that holds what was looked for."""
+
+    session_id: str
+    path: Path | None
+    cwd: str
+    name: str | None
+    entry_id: str
+    role: str
+    """Of a message its role; of any other entry its type."""
+    at_ms: int
+    snippet: str
+
+
+class SearchPage(msgspec.Struct, frozen=True):
+    """Hits, newest first."""
+
+    hits: list[SearchHit]
+    next_cursor: str | None = None
+
+
+class RepairStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One thing that was done to a file."""
+
+    action: Literal["newline_added", "line_kept_as_entry", "parent_mended", "lines_parted"]
+    text: str
+    offset: int | None = None
+    """Where it stood in the old file, in bytes."""
+    entry_id: str | None = None
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """What a repair has done; no steps when there was nothing to do."""
+
+    steps: list[RepairStep]
+    backup: Path | None = None
+    """The old file, byte for byte; None when the file only grew."""
+
+
 class Store(Protocol):
     """Where histories are kept."""
 
@@ -143,11 +199,15 @@ class Store(Protocol):
         ...
 
     async def open(
-        self, session: str | Path, mode: Literal["own", "read"], cwd: str | None = None
+        self,
+        session: str | Path,
+        mode: Literal["own", "read"],
+        cwd: str | None = None,
+        meter: Meter | None = None,
     ) -> StoredSession:
         """A stored session, by id, by unambiguous beginning of an id, or by path.
 
-        `own` takes the lease. Raises Missing `session_not_found`, Refused `ambiguous_id`, Invalid
+        `own` takes the lease. The meter counts what is read. Raises Missing `session_not_found`, Refused `ambiguous_id`, Invalid
         `not_a_session`, Locked with the owner.
         """
         ...
@@ -159,12 +219,32 @@ class Store(Protocol):
         """
         ...
 
-    async def listing(self, cwd: str | None) -> list[SessionListing]:
+    async def listing(self, cwd: str | None, meter: Meter | None = None) -> list[SessionListing]:
         """Every stored session, latest activity first; of one working directory if given."""
         ...
 
     async def delete(self, session_id: str) -> Path | None:
         """Put a session into the trash; where it lies now."""
+        ...
+
+    async def search(
+        self, query: SearchQuery, cwd: str | None, cursor: str | None, limit: int
+    ) -> SearchPage:
+        """Entries of every branch that a query means, newest first; of one directory if given."""
+        ...
+
+    async def repair(self, session: str | Path) -> Repaired:
+        """Make a session readable to the end, losing no byte: by an append, or by a new file.
+
+        Raises what `open` raises, Locked among them; then nothing was done.
+        """
+        ...
+
+    async def publish(self, target: Path, chunks: AsyncIterable[bytes]) -> int:
+        """Write a new file anywhere, whole or not at all, for the user alone; its size.
+
+        Raises Refused `file_exists`, Missing `folder_missing`, Outside when the disk refuses.
+        """
         ...
 
 
@@ -222,6 +302,43 @@ class Tool(Protocol):
         ...
 
 
+class Printed(Protocol):
+    """Where a command's output goes while it runs."""
+
+    def tell(self, text: str, skipped_chars: int) -> None:
+        """Plain text that follows what was told before; never blocks.
+
+        `skipped_chars` were left out before it, because they came faster than they are told.
+        """
+        ...
+
+
+class ShellOutcome(msgspec.Struct, frozen=True):
+    """What came of a command the user ran."""
+
+    output: str
+    """Plain text, its end when it is long."""
+    exit_code: int | None
+    """As shells count; None when it was stopped."""
+    cancelled: bool
+    truncated: bool
+    full_output_path: str | None = None
+    """A file with the bytes as they came, when the output is long."""
+
+
+class Shell(Protocol):
+    """Runs commands of the user: no time limit, no variables of a session."""
+
+    async def run(
+        self, command: str, cwd: Path, spill_folder: Path, stop: StopSignal, printed: Printed
+    ) -> ShellOutcome:
+        """See a command to its end; a stop ends it with its children, and keeps its output.
+
+        Raises Missing `cwd_missing`, Outside `start_failed`; then nothing was run.
+        """
+        ...
+
+
 class ModelRequest(msgspec.Struct, frozen=True):
     """What a provider is asked."""
 
@@ -259,11 +376,97 @@ class Provider(Protocol):
         ...
 
 
-class Workspace(Protocol):
-    """States of the working directory."""
+class LeftOut(msgspec.Struct, frozen=True, rename="camel"):
+    """A path that a version does not hold."""
 
-    async def snapshot(self) -> str | None:
-        """The name of the present state; None when states cannot be named here."""
+    path: str
+    reason: str
+    """too_large, unreadable."""
+    size_bytes: int
+    changed_ns: int = 0
+    """When it was changed last; with the size it stands for the content."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A state of the working directory that has a name."""
+
+    version: str
+    """Made of the content: the same files have the same name."""
+    left_out: Sequence[LeftOut] = ()
+
+
+PathChangeKind = Literal["added", "modified", "removed"]
+
+
+class PathChange(msgspec.Struct, frozen=True):
+    """A path that two states differ in."""
+
+    path: str
+    """Relative to the folder, parted by slashes; see `pi_rpc.core.paths`."""
+    change: PathChangeKind
+    before: str | None
+    """Its state in the first, None where it is absent."""
+    after: str | None
+    kept: bool = True
+    """Whether both versions hold its content, or one of them only knows of it."""
+
+
+class FileDiff(msgspec.Struct, frozen=True):
+    """How one file differs between two states."""
+
+    path: str
+    change: PathChangeKind
+    added: int | None
+    """Lines; None where they cannot be counted."""
+    removed: int | None
+    patch: str | None = None
+
+
+class Workspace(Protocol):
+    """States of one working directory.
+
+    Any of these raises Outside (`git_missing`, `git_failed`, `store_broken`, `versions_off`, …) or
+    Overfull (`out_of_time`, `too_many_files`, `too_many_bytes`) when states cannot be named; then
+    nothing has changed.
+    """
+
+    kind: str
+    """What stands behind it: git, manifest, none."""
+
+    def warm(self) -> None:
+        """Begin with what a first snapshot takes long for, beside everything else."""
+        ...
+
+    async def snapshot(self) -> Snapshot:
+        """Name the present state, and keep it."""
+        ...
+
+    async def compare(self, one: str, other: str) -> list[PathChange]:
+        """What differs from one version to another, by path.
+
+        Raises Missing `version_not_found`.
+        """
+        ...
+
+    async def diff(self, one: str, other: str, patches: bool) -> list[FileDiff]:
+        """As `compare`, with lines counted and, if wanted, patches."""
+        ...
+
+    async def restore(self, changes: Sequence[PathChange]) -> dict[str, str]:
+        """Bring each path from its state `before`, the present one, to `after`, which is kept.
+
+        A path at a time, each whole or not at all; may be done again after a crash. Paths that
+        could not be brought there, with a reason: changed_meanwhile, in_the_way, write_failed,
+        content_missing.
+        """
+        ...
+
+
+class Workspaces(Protocol):
+    """The states of any folder."""
+
+    def of(self, folder: Path) -> Workspace:
+        """Those of a folder; the same object for the same folder, however it is spelled."""
         ...
 
 
@@ -297,6 +500,101 @@ class Models(Protocol):
         """The provider that serves a model. Raises Missing `model_not_found`, Refused `no_key`."""
         ...
 
+    def check_script(self, script: JsonObject) -> None:
+        """Refuse what is no script for the offline model. Raises Invalid `bad_script`."""
+        ...
+
     def default(self) -> tuple[str, str] | None:
         """Provider and id of the model to start with; None when none is usable."""
+        ...
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """What is odd about the user's models and keys; no text of it holds a key."""
+        ...
+
+
+class Trust(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Whether the files of a project may steer what is done in it."""
+
+    trusted: bool
+    decided_by: Literal["flag", "nothing_requires", "saved", "setting", "nobody"]
+    """`nobody`: the user would have to be asked, so it is not trusted."""
+    requires: list[str] = []
+    """The files and folders that want trust."""
+    saved_at: str | None = None
+    """The folder whose saved decision holds."""
+
+
+class KeptSettings(msgspec.Struct, frozen=True):
+    """The settings files of a folder, as they are now."""
+
+    layers: list[Layer]
+    """The user's, then the project's when it is trusted."""
+    trust: Trust
+    diagnostics: list[Diagnostic]
+
+
+class Preferences(Protocol):
+    """What users and projects have chosen, in files that other programs read and write too."""
+
+    async def read(self, cwd: Path) -> KeptSettings:
+        """The settings for a folder; what cannot be read is empty and told."""
+        ...
+
+    async def write(self, key: str, value: Any) -> None:
+        """Change one of the user's settings, and nothing else of the file; None takes it out.
+
+        Raises Refused `settings_unreadable`, Locked `settings_locked`, Outside `write_failed`; then
+        nothing has changed.
+        """
+        ...
+
+    async def decide_trust(self, folder: Path, trusted: bool | None) -> None:
+        """Save a decision for a folder and those in it; None forgets it. Raises as `write` does."""
+        ...
+
+
+class LoadedFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A file that went into the prompt or can be called for."""
+
+    kind: Literal["context", "system", "append_system", "skill", "prompt"]
+    path: str
+    sha256: str
+    name: str | None = None
+    description: str | None = None
+    argument_hint: str | None = None
+    is_hidden: bool = False
+    """A skill that only the user calls."""
+    origin: Literal["user", "project"] = "user"
+    text: str = ""
+    """Without byte order mark; of skills and prompts with the frontmatter."""
+
+
+class Resources(msgspec.Struct, frozen=True):
+    """Everything found for a folder, in the order it is used; of one name the first counts."""
+
+    files: tuple[LoadedFile, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class ResourceQuery(msgspec.Struct, frozen=True):
+    """Where to look."""
+
+    cwd: Path
+    trusted: bool = False
+    context_files: Literal["all", "repository", "trusted", "none"] = "all"
+    skills: tuple[str, ...] = ()
+    """More files and folders, of the user's settings and a trusted project's."""
+    prompts: tuple[str, ...] = ()
+
+
+class Instructions(Protocol):
+    """Files that tell the model how to work: context files, prompts, skills."""
+
+    async def load(self, query: ResourceQuery) -> Resources:
+        """What is there now; an unchanged file is not read again."""
+        ...
+
+    async def text(self, path: Path) -> str:
+        """The text of one of them as it is now. Raises Missing `file_not_found`, Outside."""
         ...

@@ -78,6 +78,7 @@ class _Reader:
         self.policy = policy
         self._messages: dict[tuple[int, int], tuple[JsonObject, ...]] = {}
         self._tokens: dict[tuple[int, int], tuple[int, int]] = {}
+        self._usages: dict[tuple[int, int], int] = {}
 
     def messages(self, row: int, compaction_row: int, edit_row: int) -> tuple[JsonObject, ...]:
         kind = self.tree.heads.kinds[row]
@@ -137,8 +138,18 @@ class _Reader:
         self._tokens[key] = (system, others)
         return system, others
 
+    def reported(self, row: int, compaction_row: int, edit_row: int) -> int:
+        """The context size a row's reply reports, 0 when it reports none that can be trusted."""
+        key = (row, edit_row)
+        found = self._usages.get(key)
+        if found is None:
+            said = self.messages(row, compaction_row, edit_row)
+            found = self._usages[key] = max(map(trusted_usage, said), default=0)
+        return found
+
     def forget_all_but(self, rows: Sequence[int]) -> None:
         kept = set(rows)
+        self._usages = {key: made for key, made in self._usages.items() if key[0] in kept}
         self._messages = {key: made for key, made in self._messages.items() if key[0] in kept}
         self._tokens = {key: made for key, made in self._tokens.items() if key[0] in kept}
 
@@ -293,7 +304,9 @@ class Projection:
             if kinds[row] == Kind.CONTEXT_EDIT:
                 break
             if kinds[row] == Kind.ASSISTANT:
-                reported = max(map(trusted_usage, self.messages_of(row)), default=0)
+                reported = self._reader.reported(
+                    row, self.selection.compaction_row, self._edit_row(row)
+                )
                 if reported:
                     return ContextTokens(total=reported + trailing, usage_at=row)
             trailing += sum(self.tokens_of(row))

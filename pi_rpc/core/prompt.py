@@ -4,10 +4,12 @@ The transcript itself carries prompt and tools: the first run writes them whole,
 what differs from what the context already declares.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from pi_rpc.core.instructions import context_section, skills_section
 from pi_rpc.core.messages import JsonObject, ToolDeclaration
 
 PREAMBLE = (
@@ -18,6 +20,9 @@ PREAMBLE = (
 """Who the model is told it is, unless the user's own prompt replaces it."""
 
 
+_SECTION_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
 class Declared(msgspec.Struct, frozen=True):
     """Prompt sections and tools that hold, by name, in order."""
 
@@ -25,14 +30,71 @@ class Declared(msgspec.Struct, frozen=True):
     tools: dict[str, JsonObject]
 
 
-def declared_for(cwd: str, tools: Sequence[ToolDeclaration]) -> Declared:
-    """What should hold for a runtime in `cwd` with these tools."""
-    listed = "\n".join(f"- {tool.name}: {tool.description}" for tool in tools)
+class PromptParts(msgspec.Struct, frozen=True):
+    """What files add to the prompt."""
+
+    system: str | None = None
+    """Instead of the preamble; what is said of tools and rules is then left to it."""
+    addendum: str | None = None
+    context: tuple[tuple[str, str], ...] = ()
+    """Context files: path and text, the most general first."""
+    skills: tuple[tuple[str, str, str], ...] = ()
+    """Skills the model may read: name, description, path."""
+
+
+def declared_for(
+    cwd: str, tools: Sequence[ToolDeclaration], parts: PromptParts | None = None
+) -> Declared:
+    """What should hold for a runtime in `cwd` with these tools and files."""
+    parts = parts or PromptParts()
     sections = {"preamble": PREAMBLE}
-    if listed:
+    if parts.system is not None:
+        sections["preamble"] = parts.system.strip()
+    elif tools:
+        listed = "\n".join(f"- {tool.name}: {tool.description}" for tool in tools)
         sections["tools"] = _tagged("tools", listed)
+        rules = _rules({tool.name for tool in tools})
+        if rules:
+            sections["rules"] = _tagged("rules", "\n".join(f"- {rule}" for rule in rules))
+    if parts.addendum is not None and parts.addendum.strip():
+        sections["addendum"] = _tagged("addendum", parts.addendum.strip())
+    if parts.context:
+        sections["project_context"] = _tagged("project_context", context_section(parts.context))
+    if parts.skills:
+        sections["skills"] = _tagged("skills", skills_section(parts.skills))
     sections["cwd"] = _tagged("cwd", cwd.replace("\\", "/"))
     return Declared(sections, {tool.name: tool.as_object() for tool in tools})
+
+
+def _rules(names: set[str]) -> list[str]:
+    rules = []
+    if "bash" in names and not names & {"grep", "find", "ls"}:
+        rules.append("Look for files and for text in them with bash.")
+    if {"read", "bash"} <= names:
+        rules.append("Look at a file with read, not with bash.")
+    if {"edit", "write"} <= names:
+        rules.append("Change a part of a file with edit; write is for new files and whole ones.")
+    return rules
+
+
+def with_sections(wanted: Declared, sections: Mapping[str, str | None]) -> Declared:
+    """What is wanted, with some sections given anew and those that are None left out."""
+    if not sections:
+        return wanted
+    own = {
+        name: text if name == "preamble" else _tagged(name, text)
+        for name, text in sections.items()
+        if text is not None
+    }
+    every = {**wanted.sections, **own}
+    left_out = {name for name, text in sections.items() if text is None}
+    kept = {name: text for name, text in every.items() if name not in left_out}
+    return Declared(kept, wanted.tools)
+
+
+def is_section_name(name: str) -> bool:
+    """Whether a section may have this name: it becomes a tag."""
+    return _SECTION_NAME.fullmatch(name) is not None
 
 
 def _tagged(name: str, text: str) -> str:

@@ -67,6 +67,10 @@ class Scan(msgspec.Struct, frozen=True):
     """What followed the last newline was a whole record; of no meaning when nothing did."""
 
 
+LINES_BEFORE_HEADER_MAX = 10_000
+"""Lines that are no record before the header is given up; looking at each takes its time."""
+
+
 class _Pending(msgspec.Struct, frozen=True):
     row: int
     parent: _Key
@@ -126,6 +130,8 @@ class Scanner:
             if stop < 0:
                 break
             self._line += 1
+            if self._line > LINES_BEFORE_HEADER_MAX:
+                raise Invalid("not_a_session", "there is no session header near the beginning")
             self._seek_header(bytes(block[start:stop]), self._offset + start)
             start = stop + 1
         if not self._seeks_header:

@@ -1,8 +1,8 @@
 """Full-text search of entries: what of an entry is searched, and which entries are meant.
 
 Promises
-- Whether an entry is found depends on its own line and on the query alone; an index may save looking
-  at entries, and never adds or loses one.
+- Whether an entry is found depends on its own line and on the query alone; an index may save
+  looking at entries, and never adds or loses one.
 - Hits have one order, newest first, in which a cursor names a place.
 """
 
@@ -68,7 +68,17 @@ class Place(msgspec.Struct, frozen=True, order=True, array_like=True):
 
 def folded(text: str) -> str:
     """A text without case, and without what no index can hold."""
-    return _UNWRITABLE.sub("\ufffd", text.casefold())
+    text = text.casefold()
+    if "\0" in text or not _is_writable(text):
+        return _UNWRITABLE.sub("\ufffd", text)
+    return text
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def terms_of(query: str) -> tuple[str, ...]:

@@ -51,7 +51,11 @@ class Tree:
         self.heads = heads
         self._read_line = read_line
         self._decoded: dict[int, Entry] = {}
-        self._children: dict[int, array[int]] = {}
+        self._first = array("i", (ROOT,))
+        """Holds: the first child of each row, ROOT for none; here and below a place is row + 1."""
+        self._last = array("i", (ROOT,))
+        self._next = array("i", (ROOT,))
+        """Holds: the child after each row below the same parent, ROOT for none."""
         self._children_cover = 0
         self._labels: dict[str, int] = {}
         self._name_row = ROOT
@@ -163,18 +167,28 @@ class Tree:
     def children(self, row: int) -> Sequence[int]:
         """Rows below `row` in file order; of ROOT the roots."""
         self._learn_children()
-        return self._children.get(row, ())
+        found = []
+        child = self._first[row + 1]
+        while child != ROOT:
+            found.append(child)
+            child = self._next[child + 1]
+        return found
 
     def _learn_children(self) -> None:
-        parents, known = self.heads.parents, self._children
+        # Three columns in place of a list for each row: a list would take ten times as much.
+        parents, first, last, after = self.heads.parents, self._first, self._last, self._next
+        more = array("i", (ROOT,)) * (len(self.heads) - self._children_cover)
+        for column in (first, last, after):
+            column.extend(more)
         for row in range(self._children_cover, len(self.heads)):
             if self.heads.is_shadowed(row):
                 continue
-            below = known.get(parents[row])
-            if below is None:
-                known[parents[row]] = array("i", (row,))
+            above = parents[row] + 1
+            if last[above] == ROOT:
+                first[above] = row
             else:
-                below.append(row)
+                after[last[above] + 1] = row
+            last[above] = row
         self._children_cover = len(self.heads)
 
     def tips(self) -> list[int]:

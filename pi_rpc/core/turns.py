@@ -2,11 +2,14 @@
 
 The session feeds what happened and obeys what comes back, in order. The last command of an answer
 says what is fed next: Replied after Ask, Ran after Call, Drained after Drain, Waited after Wait,
-nothing after Settle.
+Recovered after Recover, Fitted after Fit, nothing after Settle.
 
     Began ─ record ─ drain ─▶ ask ─▶ Replied ─ record ─▶ call ─▶ Ran ─ record ─▶ drain ─▶ ask …
                                         ├─ no calls ─▶ drain steering, then followUp ─▶ settle
-                                        └─ may pass ─▶ omit, wait ─▶ Waited ─ drain ─▶ ask …
+                                        ├─ may pass ─▶ omit, wait ─▶ Waited ─ drain ─▶ ask …
+                                        └─ no room ─▶ recover ─▶ Recovered ─ drain ─▶ ask …
+
+Before a run settles that was not stopped, the context is fitted once more for the next one.
 
 A run is made of attempts: a reply that failed for a passing reason ends one and another follows; so
 does a follow-up that keeps the run alive.
@@ -26,7 +29,7 @@ from typing import Literal
 
 import msgspec
 
-from pi_rpc.core.events import AttemptNext, Outcome
+from pi_rpc.core.events import AttemptNext, Outcome, QueueMode
 from pi_rpc.core.messages import (
     JsonObject,
     ToolCall,
@@ -36,9 +39,17 @@ from pi_rpc.core.messages import (
 )
 from pi_rpc.core.reply import ReplyError
 from pi_rpc.core.retrying import RetryPolicy, delay_ms, error_of, is_retryable
+from pi_rpc.core.thresholds import Recovery
 
 QueueName = Literal["steering", "followUp"]
 """The queues a run drains: before its next request, or when it would otherwise end."""
+
+
+class QueueModes(msgspec.Struct, frozen=True):
+    """How many of the words that wait go with one request, for each queue."""
+
+    steering: QueueMode = "one-at-a-time"
+    follow_up: QueueMode = "one-at-a-time"
 
 
 class Began(msgspec.Struct, frozen=True):
@@ -53,6 +64,8 @@ class Replied(msgspec.Struct, frozen=True):
     message: JsonObject
     chance: float = 0.0
     """A random number, at least 0 and below 1, for the wait before a retry."""
+    recovery: Recovery | None = None
+    """Why it failed for lack of room, if it did: it is asked for again once there is room."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -75,11 +88,23 @@ class Waited(msgspec.Struct, frozen=True):
     """Somebody would rather not have the retry."""
 
 
+class Recovered(msgspec.Struct, frozen=True):
+    """What became of a recovery: whether there is room now to ask again."""
+
+    has_room: bool
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """The context was looked at, and compacted if that was due."""
+
+    compacted: bool = False
+
+
 class Stopped(msgspec.Struct, frozen=True):
     """Somebody wants the run to end; may come at any time, more than once."""
 
 
-Happening = Began | Replied | Ran | Drained | Waited | Stopped
+Happening = Began | Replied | Ran | Drained | Waited | Recovered | Fitted | Stopped
 
 
 class StartTurn(msgspec.Struct, frozen=True):
@@ -151,6 +176,18 @@ class EndRetry(msgspec.Struct, frozen=True):
     error: ReplyError | None = None
 
 
+class Recover(msgspec.Struct, frozen=True):
+    """Keep the newest reply out of the context and compact it; feed Recovered."""
+
+    recovery: Recovery
+    is_first: bool
+    """False when that was done for this input already: then there is no room, and that is told."""
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """Compact the context if it is too full for what comes next; feed Fitted."""
+
+
 class Settle(msgspec.Struct, frozen=True):
     """The run is over."""
 
@@ -169,6 +206,8 @@ Command = (
     | Omit
     | Wait
     | EndRetry
+    | Recover
+    | Fit
     | Settle
 )
 
@@ -194,14 +233,18 @@ class _Awaits(Enum):
     LAST_STEERING = auto()
     FOLLOW_UP = auto()
     WAITED = auto()
+    RECOVERED = auto()
+    FITTED = auto()
     NOTHING = auto()
 
 
 class Run:
     """One run, from its first message until it is settled."""
 
-    def __init__(self, policy: RetryPolicy | None = None) -> None:
+    def __init__(self, policy: RetryPolicy | None = None, *, makes_room: bool = False) -> None:
+        """`makes_room`: whether the context is looked at before the run ends."""
         self._policy = policy or RetryPolicy()
+        self._makes_room = makes_room
         self._awaits = _Awaits.BEGIN
         self._turn = 0
         self._calls: Sequence[ToolCall] = ()
@@ -209,6 +252,12 @@ class Run:
         self._last_stop = ""
         self._retry = 0
         """The number of the retry that was told of and has not ended; 0 for none."""
+        self._made_room = False
+        """Whether a recovery was tried since the last input or good reply."""
+        self._end: tuple[Outcome, ReplyError | None] = ("done", None)
+        """How the run will end, while the context is looked at before that."""
+        self._has_looked = False
+        """Whether that was done since the last turn began."""
 
     @property
     def turn(self) -> int:
@@ -232,24 +281,32 @@ class Run:
                 return ()
             case Began(messages=messages), _Awaits.BEGIN:
                 return (self._start_turn(), Record(messages), *self._after_start())
-            case Replied(message=message, chance=chance), _Awaits.REPLY:
-                return self._replied(message, chance)
+            case Replied(), _Awaits.REPLY:
+                return self._replied(happening)
             case Ran(outcomes=outcomes, at_ms=at_ms), _Awaits.OUTCOMES:
                 return self._ran(outcomes, at_ms)
             case Drained(messages=messages), _:
                 return self._drained(messages)
             case Waited(given_up=given_up), _Awaits.WAITED:
                 return self._waited(given_up)
+            case Recovered(has_room=has_room), _Awaits.RECOVERED:
+                return self._recovered(has_room)
+            case Fitted(compacted=compacted), _Awaits.FITTED:
+                return self._fitted(compacted)
             case _:
                 raise AssertionError(f"{happening!r} came while the run awaits {self._awaits.name}")
 
-    def _replied(self, message: JsonObject, chance: float) -> Sequence[Command]:
+    def _replied(self, reply: Replied) -> Sequence[Command]:
+        message = reply.message
         self._last_stop = str(message.get("stopReason", ""))
         record, end = Record((message,)), EndTurn(self._turn)
+        if reply.recovery is not None and not self._stopped and not tool_calls_of(message):
+            return (record, end, self._recover(message, reply.recovery))
         if self._last_stop == "error":
-            return (record, end, *self._failed(message, chance))
+            return (record, end, *self._failed(message, reply.chance))
         if self._last_stop == "aborted":
             return (record, end, *self._settle("aborted", CANCELLED))
+        self._made_room = self._made_room and self._last_stop == "length"
         done: Sequence[Command] = (record, *self._end_retry(None))
         calls = tool_calls_of(message)
         if not calls:
@@ -267,11 +324,43 @@ class Run:
         if is_retryable(error) and not self._stopped:
             wait_ms = delay_ms(self._retry + 1, chance, error.retry_after_ms, self._policy)
         if wait_ms is None:
-            return self._settle("failed", error)
+            return self._last_look("failed", error)
         self._retry += 1
         self._awaits = _Awaits.WAITED
         scheduled = ScheduleRetry(self._retry, self._policy.retries_max, wait_ms, error)
         return (EndAttempt("retry"), scheduled, Omit(), Wait(wait_ms))
+
+    def _recover(self, message: JsonObject, recovery: Recovery) -> Recover:
+        is_first, self._made_room = not self._made_room, True
+        self._end = (
+            ("failed", error_of(message)) if self._last_stop == "error" else ("truncated", None)
+        )
+        self._awaits = _Awaits.RECOVERED
+        return Recover(recovery, is_first)
+
+    def _recovered(self, has_room: bool) -> Sequence[Command]:
+        outcome, error = self._end
+        if has_room and not self._stopped:
+            begun = (EndAttempt("recover"), self._start_turn())
+            return (*begun, self._drain("steering", _Awaits.FIRST_STEERING))
+        if outcome == "failed":
+            return self._settle(outcome, error)
+        return (*self._end_retry(None), *self._before_end())
+
+    def _last_look(self, outcome: Outcome, error: ReplyError | None = None) -> Sequence[Command]:
+        if not self._makes_room or self._has_looked or self._stopped:
+            return self._settle(outcome, error)
+        self._has_looked = True
+        self._end = (outcome, error)
+        self._awaits = _Awaits.FITTED
+        return (Fit(),)
+
+    def _fitted(self, compacted: bool) -> Sequence[Command]:
+        outcome, error = self._end
+        if outcome == "failed" or self._stopped or not compacted:
+            return self._settle(outcome, error)
+        # Words may have come in meanwhile.
+        return (self._drain("steering", _Awaits.LAST_STEERING),)
 
     def _waited(self, given_up: bool) -> Sequence[Command]:
         if self._stopped or given_up:
@@ -294,6 +383,7 @@ class Run:
         return (*recorded, self._drain("steering", _Awaits.STEERING))
 
     def _drained(self, messages: Sequence[JsonObject]) -> Sequence[Command]:
+        self._made_room = self._made_room and not messages
         drained = (Record(messages),) if messages else ()
         match self._awaits:
             case _Awaits.FIRST_STEERING:
@@ -307,7 +397,7 @@ class Run:
             case _Awaits.LAST_STEERING if not self._stopped:
                 return (self._drain("followUp", _Awaits.FOLLOW_UP),)
             case _Awaits.LAST_STEERING | _Awaits.FOLLOW_UP:
-                return self._settle(self._end())
+                return self._last_look(self._outcome())
             case _:
                 raise AssertionError(
                     f"a queue was drained while the run awaits {self._awaits.name}"
@@ -323,11 +413,12 @@ class Run:
             return self._settle("aborted")
         return (self._drain("steering", _Awaits.LAST_STEERING),)
 
-    def _end(self) -> Outcome:
+    def _outcome(self) -> Outcome:
         return "truncated" if self._last_stop == "length" else "done"
 
     def _start_turn(self) -> StartTurn:
         self._turn += 1
+        self._has_looked = False
         return StartTurn(self._turn)
 
     def _ask(self) -> Ask:

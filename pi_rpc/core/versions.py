@@ -1,25 +1,25 @@
 """Whether the world went along when the leaf moved: effects read off the tree, and the verdict.
 
-Moving the leaf changes the conversation only. Without named workspace versions the most that can be
-known is whether anything between two leaves may have touched the world. What is not known is said
-to be unknown.
+Moving the leaf changes the conversation only. Where states of the files have names, the one bound
+to the leaf is compared with the one that is there. Without names the most that can be known is
+whether anything between two leaves may have touched the world. What is not known is said to be
+unknown.
 
 Promises
-- `restored` is said only when nothing that may mark the world lies between files and leaf.
-- The verdict is a function of the tree and of where the files stand; asking changes nothing.
+- `restored` is said of files only when they were compared and are the same, or when nothing that
+  may mark the world lies between them and the leaf.
+- The verdict is a function of what it is given; asking changes nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from pi_rpc.core.bindings import Bindings, marking_tool
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.events import Environment, ScopeVerdict
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.tree import Tree
-
-READ_ONLY_TOOLS = frozenset({"read", "grep", "find", "ls"})
-"""Tools that leave no mark; any other is taken to leave one."""
 
 EFFECTS_TOLD_MAX = 50
 """How many effects of an abandoned route are named in a verdict."""
@@ -46,21 +46,10 @@ def effects_between(tree: Tree, one: int, other: int) -> list[JsonObject]:
         for row in tree.upward(start):
             if row == ancestor or len(effects) >= EFFECTS_TOLD_MAX:
                 break
-            tool = _marking_tool(tree, row)
+            tool = marking_tool(tree, row)
             if tool is not None:
                 effects.append({"entryId": tree.heads.id_of(row), "tool": tool})
     return effects
-
-
-def _marking_tool(tree: Tree, row: int) -> str | None:
-    kind = tree.heads.kinds[row]
-    if kind == Kind.BASH_EXECUTION:
-        return "shell"
-    if kind != Kind.TOOL_RESULT:
-        return None
-    message = tree.entry(row).message or {}
-    name = message.get("toolName")
-    return None if name in READ_ONLY_TOOLS else str(name)
 
 
 def verdict(tree: Tree, files: FilesAt, leaf_row: int) -> Environment:
@@ -101,3 +90,85 @@ def files_after_calls(
     if verdict(tree, files, before_row).status != "restored":
         return FilesAt(after_row, known=False, reason="mixed_routes") if marked else files
     return FilesAt(after_row)
+
+
+DRIFT_TOLD_MAX = 1000
+"""How many differing paths one verdict names; the count is always whole."""
+
+ABANDONED_MAX = 1000
+"""How many calls and effects off the path are remembered."""
+
+FILE_TOOLS = frozenset({"edit", "write"})
+"""Tools that leave no mark when they fail."""
+
+_WORST = {"restored": 0, "unknown": 1, "not_restored": 2}
+
+Abandoned = Mapping[str, JsonObject]
+"""By entry id, what was done on routes that were left: `{entryId, tool, seen}` for a call."""
+
+
+def abandoned_calls(
+    tree: Tree, bindings: Bindings, source_row: int, leaf_row: int
+) -> dict[str, JsonObject]:
+    """Calls that may have marked the world on the way from the old leaf up to the new one's path.
+
+    `seen`: what the call did shows in the files, so that comparing them tells of it.
+    """
+    ancestor = tree.common_ancestor(source_row, leaf_row)
+    found: dict[str, JsonObject] = {}
+    for row in tree.upward(source_row):
+        if row == ancestor or len(found) >= ABANDONED_MAX:
+            break
+        tool = marking_tool(tree, row)
+        if tool is None:
+            continue
+        failed = tool in FILE_TOOLS and (tree.entry(row).message or {}).get("isError") is True
+        seen = failed or bindings.was_seen(row)
+        found[tree.heads.id_of(row)] = {
+            "entryId": tree.heads.id_of(row),
+            "tool": tool,
+            "seen": seen,
+        }
+    return found
+
+
+def outside_verdict(
+    tree: Tree, bindings: Bindings, leaf_row: int, abandoned: Abandoned
+) -> tuple[ScopeVerdict | None, list[JsonObject]]:
+    """How the world beyond the files stands against a leaf, and what was done off its path.
+
+    None where nothing is known to have touched it.
+    """
+    on_path = set(tree.upward(leaf_row)) if abandoned or bindings.effects() else set()
+    calls = [call for name, call in abandoned.items() if tree.heads.row_of(name) not in on_path]
+    recorded = [
+        effect.as_object(tree.heads.id_of(effect.row))
+        for effect in bindings.effects()
+        if effect.row not in on_path
+    ]
+    told = [*recorded, *({**call} for call in calls)]
+    for one in told:
+        one.pop("seen", None)
+    if recorded or any("kind" in call for call in calls):
+        return ScopeVerdict("not_restored", "recorded_effects"), told
+    if any(call.get("seen") is False for call in calls):
+        return ScopeVerdict("unknown", "unseen_calls"), told
+    return None, told
+
+
+def environment_with(
+    files: ScopeVerdict,
+    outside: ScopeVerdict | None,
+    effects: Sequence[JsonObject],
+    drift: Sequence[JsonObject] = (),
+) -> Environment:
+    """Both scopes put together; the worst of them is the whole."""
+    scopes = {"files": files} | ({} if outside is None else {"external": outside})
+    worst = max((scope.status for scope in scopes.values()), key=_WORST.__getitem__)
+    return Environment(
+        worst,
+        scopes,
+        list(effects[:EFFECTS_TOLD_MAX]),
+        list(drift[:DRIFT_TOLD_MAX]),
+        len(drift),
+    )

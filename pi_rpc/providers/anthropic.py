@@ -22,6 +22,7 @@ from pi_rpc.providers.reading import Reading
 from pi_rpc.providers.sse import Event
 from pi_rpc.providers.transcript import (
     images_in,
+    is_wordy,
     plain_id,
     result_runs,
     result_text,
@@ -162,7 +163,7 @@ def _said(block: Block, model: Model) -> JsonObject | None:
             }
         case "text":
             text = block.get("text")
-            return {"type": "text", "text": text} if text and text.strip() else None
+            return {"type": "text", "text": text} if is_wordy(text) else None
         case _:
             return {
                 "type": "tool_use",
@@ -377,4 +378,4 @@ def _key_headers(key: str) -> dict[str, str]:
     return {"x-api-key": key}
 
 
-ANTHROPIC = Api(NAME, request_of, lambda model: AnthropicReading(model.id), _key_headers)
+ANTHROPIC = Api(NAME, request_of, lambda model, _: AnthropicReading(model.id), _key_headers)

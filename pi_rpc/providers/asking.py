@@ -25,6 +25,9 @@ MARGIN_TOKENS = 4096
 MARGIN_SHARE = 0.15
 """What is kept free beside an estimated input, for it is no more than an estimate."""
 
+SMALLEST_MARGINS = 8
+"""The margin is never more than this part of the window."""
+
 ROOM_TOKENS = 32_768
 """Room below this is too dear for the wide margin; the narrow one does then."""
 
@@ -50,7 +53,7 @@ class Api(msgspec.Struct, frozen=True):
 
     name: str
     post: Callable[[ModelRequest, Model, Retention], Post]
-    reading: Callable[[Model], Reading]
+    reading: Callable[[Model, ModelRequest], Reading]
     key_headers: Callable[[str], dict[str, str]]
     """The headers that carry a key."""
 
@@ -72,9 +75,11 @@ def output_cap(wanted: int | None, model: Model, input_tokens: int) -> int:
         cap = min(cap, model.max_output)
     if model.context_window:
         left = model.context_window - input_tokens
-        room = left - max(MARGIN_TOKENS, math.ceil(input_tokens * MARGIN_SHARE))
+        # In a small window the usual margin would leave nothing to answer with.
+        margin = min(MARGIN_TOKENS, model.context_window // SMALLEST_MARGINS)
+        room = left - max(margin, math.ceil(input_tokens * MARGIN_SHARE))
         if room < ROOM_TOKENS:
-            room = min(ROOM_TOKENS, left - MARGIN_TOKENS)
+            room = min(ROOM_TOKENS, left - margin)
         cap = min(cap, room)
     return max(cap, 1)
 

@@ -95,6 +95,8 @@ class Reading:
         self.usage = Usage()
         self.raw_stop: str | None = None
         self.response_id: str | None = None
+        self.price_factor = 1.0
+        """By how much the service tier that answered differs from list prices."""
         self._asked_model = asked_model
         self._response_model: str | None = None
 
@@ -155,9 +157,9 @@ class Reading:
         told = message or f"The provider ended the reply: {reason}."
         self.failed(ReplyError("refusal", told, code=reason))
 
-    def stopped_strangely(self, reason: str) -> None:
+    def stopped_strangely(self, reason: str, message: str = "") -> None:
         """The provider gave a reason for its end that is not known here."""
-        told = f"The provider ended the reply for an unknown reason: {reason}."
+        told = f"The provider ended the reply for a reason of its own: {reason}. {message}".strip()
         kind = kind_of(None, reason, reason)
         self.failed(ReplyError(kind, told, code=reason))
 

@@ -4,6 +4,11 @@ A script is `{"replies": [REPLY, …], "default": REPLY}`. Each request takes th
 `match` that does not fit the last words of the user is passed over for good. When all are used the
 default answers, again and again; without a default the reply is an error, `script_exhausted`.
 
+Beside these a script may say how long the model's window (`contextWindow`) and its replies
+(`maxOutput`) are, whether longer requests are refused (`enforceWindow`), and whether summaries use
+up replies (`summaries`: inTurn or byRule). When no reply is left but an error or an echo, a summary
+is made by rule in any case.
+
 A REPLY has any of
 - `text`, `thinking`, `tools: [{name, args, id?}]` (args that are text are sent as they are),
 - `usage: {input, output, cacheRead, cacheWrite}`; estimated when absent,
@@ -93,6 +98,14 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
     replies: list[ScriptedReply] = []
     default: ScriptedReply | None = None
+    context_window: _Count | None = None
+    """The window the offline model has, in tokens; 0 is an unknown one."""
+    max_output: _Count | None = None
+    """The longest reply it says it can give, in tokens; 0 is unknown."""
+    enforce_window: bool = False
+    """Whether a request that is estimated to be longer than the window is refused."""
+    summaries: Literal["inTurn", "byRule"] = "inTurn"
+    """Whether requests for a summary take the next reply, or are answered as without a script."""
 
 
 EXHAUSTED = ScriptedReply(

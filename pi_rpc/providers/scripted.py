@@ -22,9 +22,12 @@ from pi_rpc.core.reply import (
     ReplyError,
     ReplyStarted,
 )
+from pi_rpc.core.retrying import kind_of
 from pi_rpc.core.tokens import estimate, tokens_of_units
 from pi_rpc.providers.offline import answer
+from pi_rpc.providers.offline_summary import asks_for_summary, notes_on
 from pi_rpc.providers.script import (
+    EXHAUSTED,
     Script,
     ScriptedError,
     ScriptedReply,
@@ -40,16 +43,11 @@ ESTIMATED_MESSAGES = 200
 """How many of the newest messages are weighed for a usage nobody wrote down; older ones count as
 their mean, so that a long history need not be decoded for it."""
 
-_KINDS = {
-    400: "invalid_request",
-    401: "unauthorized",
-    403: "unauthorized",
-    429: "rate_limited",
-    503: "overloaded",
-    529: "overloaded",
-}
 _KIND_NAMES = frozenset(
-    {*_KINDS.values(), "overflow", "server", "network", "cut", "timeout", "unknown"}
+    {
+        *("invalid_request", "unauthorized", "rate_limited", "overloaded", "quota", "refusal"),
+        *("overflow", "server", "network", "cut", "timeout", "unknown"),
+    }
 )
 
 
@@ -88,9 +86,28 @@ class ScriptedProvider:
             if self._converted is None or self._converted[0] is not request.script:
                 self._converted = (request.script, script_from_object(request.script))
             script = self._converted[1]
+        position, messages = request.script_position, request.messages
         if script is None:
-            return answer(request.messages), request.script_position + 1
-        return reply_for(script, request.script_position, request.messages)
+            if asks_for_summary(messages):
+                return ScriptedReply(text=notes_on(messages)), position + 1
+            return answer(messages), position + 1
+        if script.enforce_window and script.context_window:
+            tokens = sum(map(estimate, messages))
+            if tokens > script.context_window:
+                return _too_long(tokens, script.context_window), position
+        if not asks_for_summary(messages):
+            return reply_for(script, position, messages)
+        if script.summaries == "byRule":
+            return ScriptedReply(text=notes_on(messages)), position
+        reply, position = reply_for(script, position, messages)
+        if reply is EXHAUSTED or (reply is script.default and reply.echo):
+            reply = ScriptedReply(text=notes_on(messages))
+        return reply, position
+
+
+def _too_long(tokens: int, window: int) -> ScriptedReply:
+    told = f"The context has about {tokens} tokens; the window is {window}."
+    return ScriptedReply(error=ScriptedError(status=400, type="overflow", message=told))
 
 
 def pieces_of(
@@ -180,8 +197,6 @@ def _usage_of(reply: ScriptedReply, messages: Sequence[JsonObject]) -> Usage:
 def _error_from(error: ScriptedError) -> ReplyError:
     if error.type in _KIND_NAMES:
         kind = error.type
-    elif error.status is None:
-        kind = "unknown"
     else:
-        kind = _KINDS.get(error.status, "server" if error.status >= 500 else "invalid_request")
+        kind = kind_of(error.status, error.type, error.message)
     return ReplyError(kind, error.message, error.status, error.type, error.retry_after_ms)

@@ -38,6 +38,8 @@ class Events:
         self._data: list[bytes] = []
         self._data_bytes = 0
         self._name = ""
+        self.has_any = False
+        """Whether an event came."""
 
     def feed(self, read: bytes) -> list[Event]:
         """The events that are whole with these bytes. Raises EventTooLongError."""
@@ -54,6 +56,7 @@ class Events:
                 self._take(line)
                 continue
             if self._data:
+                self.has_any = True
                 events.append(Event(self._name, b"\n".join(self._data)))
             self._forget()
         if last:

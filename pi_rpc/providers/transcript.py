@@ -133,7 +133,7 @@ class _Preparing:
     def _user(self, message: JsonObject, place: int) -> JsonObject | None:
         content = message.get("content")
         if isinstance(content, str):
-            return {"role": "user", "content": content} if content.strip() else None
+            return {"role": "user", "content": content} if is_wordy(content) else None
         blocks = self._shown(blocks_of(message), USER_IMAGE_LEFT_OUT, place)
         return {"role": "user", "content": blocks} if blocks else None
 
@@ -192,10 +192,10 @@ class _Preparing:
                 case "thinking":
                     if not is_same:
                         self._note("thinking_left_out", [place])
-                    elif block.get("thinkingSignature") or _is_wordy(block.get("thinking")):
+                    elif block.get("thinkingSignature") or is_wordy(block.get("thinking")):
                         said.append(block)
                 case "text":
-                    if _is_wordy(block.get("text")):
+                    if is_wordy(block.get("text")):
                         said.append(block if is_same else text_block(block["text"]))
                     elif is_same and block.get("textSignature"):
                         said.append(block)
@@ -233,7 +233,7 @@ class _Preparing:
             text = block.get("text")
             if block.get("type") != "text" or not isinstance(text, str):
                 continue
-            if keeps_blank or text.strip():
+            if keeps_blank or is_wordy(text):
                 shown.append(text_block(text))
         return shown
 
@@ -242,8 +242,12 @@ def _is_speech(message: JsonObject) -> bool:
     return message.get("role") in ("user", "assistant")
 
 
-def _is_wordy(text: object) -> bool:
-    return isinstance(text, str) and bool(text.strip())
+_SEEN = re.compile(r"[^\s\ud800-\udfff]|[\ud800-\udbff][\udc00-\udfff]")
+
+
+def is_wordy(text: object) -> bool:
+    """Whether a text has something to see in it once half characters are left out."""
+    return isinstance(text, str) and _SEEN.search(text) is not None
 
 
 def _is_image(block: Block) -> bool:

@@ -3,6 +3,7 @@
 from pi_rpc.core.entries import model_change, thinking_level_change
 from pi_rpc.core.errors import Missing
 from pi_rpc.core.events import ModelChanged, ThinkingChanged
+from pi_rpc.session.consulted_tools import all_tools
 from pi_rpc.session.session import Session
 
 
@@ -31,7 +32,8 @@ async def set_thinking_level(session: Session, level: str) -> None:
 def set_active_tools(session: Session, names: list[str]) -> None:
     """The tools the model is told of from the next run on. Raises Missing `tool_not_found`."""
     session.refuse_if_moving()
+    known = all_tools(session)
     for name in names:
-        if name not in session.around.tools:
+        if name not in known:
             raise Missing("tool_not_found", f"there is no tool {name!r}", name=name)
     session.active_tools = list(dict.fromkeys(names))

@@ -5,6 +5,7 @@ Promises
 - Nothing is stored of a pass that was stopped, failed or would not help.
 """
 
+import re
 from contextlib import aclosing
 
 import msgspec
@@ -20,11 +21,18 @@ from pi_rpc.agent.summarising import (
 from pi_rpc.core.compaction import CompactionPlan
 from pi_rpc.core.entries import Body, Kind
 from pi_rpc.core.errors import Conflict, Failure, Refused, Stopped
-from pi_rpc.core.events import CompactionEnded, CompactionReason, CompactionStarted
+from pi_rpc.core.events import (
+    CompactionEnded,
+    CompactionReason,
+    CompactionStarted,
+    Diagnostic,
+    DiagnosticTold,
+)
 from pi_rpc.core.file_lists import FileCount, FileLists
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.pins import pins_at, words_to_carry
 from pi_rpc.core.ports import ModelListing, ModelRequest, StopSignal
+from pi_rpc.core.projection import Projection
 from pi_rpc.core.summary import (
     OWN_DETAILS,
     PinnedWords,
@@ -36,6 +44,8 @@ from pi_rpc.core.thresholds import Limits, is_effective
 from pi_rpc.core.tokens import usage_total
 from pi_rpc.core.tree import ROOT
 from pi_rpc.session.session import Session, failure_object, iso_from_ms
+
+_FAILED_OR_NESTED = re.compile(rb'"isError"\s*:\s*true|"nestedCalls"')
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -84,6 +94,9 @@ def window_of(session: Session) -> int | None:
 
 def max_output_of(session: Session) -> int:
     """The longest reply of the session's model in tokens; 0 when unknown."""
+    scripted = (session.script or {}).get("maxOutput")
+    if isinstance(scripted, int):
+        return scripted
     listing = listing_of(session)
     return listing.max_output if listing else 0
 
@@ -152,7 +165,8 @@ async def _pass(
     threshold = threshold_of(session)
     is_good = is_effective(plan.tokens_before, after)
     fits = threshold is None or after <= threshold
-    if order.reason != "manual" and not (is_good and fits):
+    # Asked for, or wanted by a model that refused, it is made whatever our estimates say.
+    if order.reason == "threshold" and not (is_good and fits):
         raise Refused(
             "compaction_ineffective",
             "the compaction would free too little",
@@ -175,6 +189,10 @@ async def _pass(
     if system is not None:
         fields["systemMessage"] = system | {"timestamp": at_ms}
     [entry] = await session.record(Body("compaction", fields), durable=True)
+    if not is_good:
+        text = "the compaction freed less than a tenth of the context"
+        told = Diagnostic("warning", "compaction_ineffective", text, entry_id=entry.id)
+        session.tell(DiagnosticTold(told))
     return Compacted(
         entry_id=entry.id,
         summary=summary,
@@ -231,9 +249,9 @@ def _refuse_unless_planned(session: Session, plan: CompactionPlan) -> None:
         )
 
 
-def files_of(plan: CompactionPlan) -> FileLists:
+def files_of(plan: CompactionPlan, counts_failed: bool = False) -> FileLists:
     """Files named by what a plan summarises, and by the summaries that it stands on."""
-    count = FileCount()
+    count = FileCount(counts_failed)
     tree = plan.projection.tree
     if plan.previous_row != ROOT:
         previous = tree.entry(plan.previous_row).object
@@ -245,8 +263,21 @@ def files_of(plan: CompactionPlan) -> FileLists:
             summary = tree.entry(row).object
             if summary.get("fromHook") is not True:
                 count.add_details(summary.get("details"))
-    count.add_messages([message for _, message in plan.told(rows)])
+    calling = [row for row in rows if _may_name_files(plan.projection, row)]
+    count.add_messages([message for _, message in plan.told(calling)])
     return count.lists()
+
+
+def _may_name_files(projection: Projection, row: int) -> bool:
+    # A long history is mostly words; only lines that bear a call or a failure need be decoded.
+    tree = projection.tree
+    match tree.heads.kinds[row]:
+        case Kind.ASSISTANT:
+            return b'"toolCall"' in tree.line(row)
+        case Kind.TOOL_RESULT:
+            return _FAILED_OR_NESTED.search(tree.line(row)) is not None
+        case _:
+            return False
 
 
 async def ask_for_summary(session: Session, rounds: SummaryRounds, stop: StopSignal) -> Summarised:
@@ -267,7 +298,7 @@ async def ask_for_summary(session: Session, rounds: SummaryRounds, stop: StopSig
         script=session.script,
         script_position=session.script_position,
     )
-    order = SummaryOrder(rounds, request, session.around.retry)
+    order = SummaryOrder(rounds, request, session.retry)
     steps = summarise(serving, order, stop, session.around.clock)
     async with aclosing(steps):
         async for step in steps:

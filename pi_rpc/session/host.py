@@ -9,6 +9,7 @@ Promises
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -19,17 +20,28 @@ import msgspec
 from pi_rpc.core.branching import CopyPlan, Position, plan_copy
 from pi_rpc.core.entries import Body, Header, model_change, session_info, thinking_level_change
 from pi_rpc.core.errors import Failure, Invalid, Missing, Refused
-from pi_rpc.core.events import RuntimeReplaced, SessionClosed, SessionOpened, SwapReason
+from pi_rpc.core.events import (
+    DiagnosticTold,
+    RuntimeReplaced,
+    SessionClosed,
+    SessionOpened,
+    SwapReason,
+)
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import Store, StoredSession
+from pi_rpc.core.ports import Meter, Store, StoredSession
 from pi_rpc.core.tree import ROOT
 from pi_rpc.session.copying import CopyLines, chained, files_of_copy
 from pi_rpc.session.folders import folder, folder_of, same_file
 from pi_rpc.session.following import follow_writer
+from pi_rpc.session.hooking import ask_before
+from pi_rpc.session.mending import record_last_shell_results
 from pi_rpc.session.navigating import one_line
-from pi_rpc.session.prompting import abort
+from pi_rpc.session.preferring import chosen_for, prefer, preferred_level, preferred_model
+from pi_rpc.session.prompting import abort, clear_queues, interrupt_summary
 from pi_rpc.session.reading import Reader, View
 from pi_rpc.session.session import Session, Surroundings, iso_from_ms
+from pi_rpc.session.shell import stop_shells
+from pi_rpc.session.versioning import check_copy, check_opened, tell_drift
 
 log = logging.getLogger(__name__)
 
@@ -84,12 +96,18 @@ class Host:
     """Every live session of this daemon."""
 
     def __init__(
-        self, store: Store, around: Surroundings, tasks: anyio.abc.TaskGroup, version: str
+        self,
+        store: Store,
+        around: Surroundings,
+        tasks: anyio.abc.TaskGroup,
+        version: str,
+        live_sessions_max: int = LIVE_SESSIONS_MAX,
     ) -> None:
         self.store = store
         self.around = around
         self.tasks = tasks
         self.version = version
+        self._live_sessions_max = live_sessions_max
         self.reader = Reader(store, self)
         self._live: dict[str, Session] = {}
         # One at a time takes or gives up a lease, so that no two of ours meet at one file, however
@@ -127,27 +145,46 @@ class Host:
         self._refuse_when_full()
         if opening.model is not None:
             self.around.models.provider_of(*opening.model)
+        if opening.script is not None:
+            self.around.models.check_script(opening.script)
         header = self._header(opening.session_id, str(cwd), opening.parent_session)
-        model = opening.model or self.around.models.default()
+        now = await chosen_for(self.around.preferences, cwd)
+        models = self.around.models
+        model = opening.model or preferred_model(now, models, models.default())
         bodies: list[Body] = [] if model is None else [model_change(*model)]
-        bodies.append(thinking_level_change(opening.thinking_level or "off"))
+        level = opening.thinking_level or preferred_level(now, model)
+        bodies.append(thinking_level_change(level))
         if opening.name:
             bodies.append(session_info(one_line(opening.name)))
         # Stored together with the header: a session is there whole or not at all.
         lines = chained(bodies, self.around.ids, header.timestamp)
         stored = await self.store.create(header, lines, ephemeral=opening.ephemeral)
-        session = self._runtime(stored, cwd)
+        session = await self._runtime(stored, cwd)
         session.script = opening.script
         return session
 
     async def open(
-        self, which: str | Path, mode: Literal["own", "read"] = "own", cwd: str | None = None
+        self,
+        which: str | Path,
+        mode: Literal["own", "read"] = "own",
+        cwd: str | None = None,
+        meter: Meter | None = None,
     ) -> Session:
         """The runtime of a stored session: the live one, or a new one that takes the lease.
 
         Raises Missing `session_not_found` or `cwd_missing` (with choices), Locked with the owner,
         Invalid `not_a_session`.
         """
+        session = await self._open_now(which, mode, cwd, meter)
+        while session.is_ending:
+            # What may be over in a moment is not what was asked for.
+            await session.wait_until_unmoved()
+            session = await self._open_now(which, mode, cwd, meter)
+        return session
+
+    async def _open_now(
+        self, which: str | Path, mode: Literal["own", "read"], cwd: str | None, meter: Meter | None
+    ) -> Session:
         live = self.reader.live_of(which)
         if live is not None and (live.stored.writable or mode == "read"):
             return live
@@ -156,8 +193,11 @@ class Host:
             if live is not None and (live.stored.writable or mode == "read"):
                 return live
             # Whoever only looked on gives way to whoever wants to write, once that is possible.
-            session = await self._build_opened(which, mode, cwd, giving_way=live)
-            return self._announce(session, "open")
+            session = await self._build_opened(which, mode, cwd, live, meter)
+            self._announce(session, "open")
+        # The look at the files may take a moment; other sessions are opened meanwhile.
+        await check_opened(session)
+        return session
 
     async def _live_by_beginning(self, which: str | Path, cwd: str | None) -> Session | None:
         if not any(session.session_id.startswith(str(which)) for session in self.sessions):
@@ -173,9 +213,10 @@ class Host:
         mode: Literal["own", "read"],
         cwd: str | None,
         giving_way: Session | None = None,
+        meter: Meter | None = None,
     ) -> Session:
         self._refuse_when_full()
-        stored = await self.store.open(which, mode, cwd)
+        stored = await self.store.open(which, mode, cwd, meter)
         try:
             where = folder_of(stored, mode, cwd)
             live = self._live.get(stored.header.session_id)
@@ -189,7 +230,7 @@ class Host:
             if giving_way is not None:
                 with giving_way.moving("close"):
                     await self._end(giving_way, "reopened")
-            return self._runtime(stored, where)
+            return await self._runtime(stored, where)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await stored.close()
@@ -200,13 +241,17 @@ class Host:
 
         Raises Missing, Refused and Busy; then nothing was made.
         """
+        await interrupt_summary(source)
         source.refuse_if_moving()
         plan = _copy_plan(source, copying)
         target = folder(copying.cwd) if copying.cwd is not None else source.cwd
         if not copying.activate:
+            await ask_before(source, "session/before_replace", {"reason": copying.reason})
             with source.moving(copying.reason), anyio.CancelScope(shield=True):
                 session = await self._build_copy(source, plan, target, copying.new_session_id)
-            return Copied(self._announce(session, copying.reason, source.session_id), plan.draft)
+            self._announce(session, copying.reason, source.session_id)
+            tell_drift(session)
+            return Copied(session, plan.draft)
 
         leaf_row = source.leaf_row
 
@@ -216,6 +261,7 @@ class Host:
             return await self._build_copy(source, settled, target, copying.new_session_id)
 
         session = await self.replace(source, build, copying.reason, settles_first=True)
+        tell_drift(session)
         return Copied(session, plan.draft)
 
     async def _build_copy(
@@ -227,11 +273,13 @@ class Host:
         copied.add_plan(plan)
         ephemeral = source.stored.path is None
         stored = await self.store.create(header, copied.lines, source.stored, ephemeral)
-        session = self._runtime(stored, cwd)
+        session = await self._runtime(stored, cwd)
         session.model = session.model or source.model
+        session.retry, session.queue_modes = source.retry, source.queue_modes
         session.script = source.script
         session.script_position = source.script_position
         session.files = files_of_copy(source, plan, session.leaf_row, cwd)
+        await check_copy(source, session, plan.leaf_row)
         return session
 
     async def replace(
@@ -243,6 +291,9 @@ class Host:
         With `settles_first` the new one is made of what the old run leaves behind; otherwise it is
         built before, so that a target which cannot be had stops no run.
         """
+        await interrupt_summary(old)
+        old.refuse_if_moving()
+        await ask_before(old, "session/before_replace", {"reason": reason})
         # Nothing of this may be left half done, so a caller that goes away does not stop it.
         with old.moving(reason), anyio.CancelScope(shield=True):
             if settles_first:
@@ -259,6 +310,9 @@ class Host:
     @staticmethod
     async def _settle(session: Session) -> None:
         await abort(session)
+        await stop_shells(session)
+        if session.stored.writable:
+            await record_last_shell_results(session)
         # A label or a name may be on its way to the disk; it is told before the end is.
         await session.wait_until_written()
 
@@ -266,6 +320,9 @@ class Host:
         fresh = self._live.get(new.session_id) is not new
         self._live.pop(old.session_id, None)
         self._live[new.session_id] = new
+        if new.session_id != old.session_id:
+            # Words that wait belong to the session that ends here: they are taken back, told so.
+            clear_queues(old)
         old.closed = True
         if new.stored is not old.stored:
             async with self._leasing:
@@ -283,12 +340,20 @@ class Host:
         if live is old:
             raise Refused("same_session", "this session is already the one that is open")
 
-        async def build() -> Session:
-            async with self._leasing:
-                found = self.reader.live_of(which)
-                return found if found is not None else await self._build_opened(which, "own", cwd)
+        with ExitStack() as held:
 
-        return await self.replace(old, build, "switch", settles_first=False)
+            async def build() -> Session:
+                async with self._leasing:
+                    found = self.reader.live_of(which) or await self._live_by_beginning(which, cwd)
+                    if found is None:
+                        return await self._build_opened(which, "own", cwd)
+                    # Whoever takes the place of another must not go away meanwhile.
+                    held.enter_context(found.moving("switch"))
+                    return found
+
+            session = await self.replace(old, build, "switch", settles_first=False)
+        await check_opened(session)
+        return session
 
     async def new_replacing(self, old: Session, opening: Opening) -> Session:
         """Replace a runtime by that of a new session."""
@@ -316,38 +381,49 @@ class Host:
                     if stored.path is not None and not same_file(stored.path, path):
                         await self.store.delete(stored.header.session_id)
                 raise
-            return self._runtime(stored, where)
+            return await self._runtime(stored, where)
 
         if replaced is not None:
-            return await self.replace(replaced, build, "import", settles_first=False)
-        with anyio.CancelScope(shield=True):
-            session = await build()
-        return self._announce(session, "import")
+            session = await self.replace(replaced, build, "import", settles_first=False)
+        else:
+            with anyio.CancelScope(shield=True):
+                session = self._announce(await build(), "import")
+        await check_opened(session)
+        return session
 
     async def relocate(self, old: Session, cwd: str | None, reason: SwapReason) -> Session:
         """A fresh runtime of the same session, in another folder if one is given (not stored)."""
         where = folder(cwd) if cwd is not None else old.cwd
 
         async def build() -> Session:
-            session = self._runtime(old.stored, where)
+            session = self._bare_runtime(old.stored, where)
             session.model = old.model
             session.thinking_level = old.thinking_level
             session.script = old.script
             session.script_position = old.script_position
             session.steering, session.follow_up = old.steering, old.follow_up
+            session.retry, session.queue_modes = old.retry, old.queue_modes
             session.active_tools = old.active_tools
+            session.permissions, session.remembered = old.permissions, old.remembered
+            session.compaction = old.compaction
+            session.own_settings, session.effective = old.own_settings, old.effective
+            session.diagnostics += await prefer(session)
             session.leaf_row = old.leaf_row
             session.projection.rebase(old.leaf_row)
+            session.abandoned = old.abandoned
             if where == old.cwd:
                 session.files = old.files
             return session
 
-        return await self.replace(old, build, reason, settles_first=True)
+        session = await self.replace(old, build, reason, settles_first=True)
+        await check_opened(session)
+        return session
 
     async def close(self, session: Session, reason: str = "closed") -> None:
         """End a runtime: its run is stopped and stored, its lease given up."""
         if session.closed:
             return
+        await interrupt_summary(session)
         with session.moving("close"):
             await self._settle(session)
             with anyio.CancelScope(shield=True):
@@ -355,6 +431,7 @@ class Host:
                     await self._end(session, reason)
 
     async def _end(self, session: Session, reason: str) -> None:
+        clear_queues(session)
         session.closed = True
         self._live.pop(session.session_id, None)
         await session.stored.close()
@@ -363,10 +440,14 @@ class Host:
     async def delete(self, session_id: str) -> Path | None:
         """Put a session into the trash, its runtime closed first."""
         live = self._live.get(session_id)
-        if live is not None:
+        if live is not None and live.stored.writable:
             await self.close(live, "deleted")
         await self.reader.forget(session_id)
-        return await self.store.delete(session_id)
+        trashed = await self.store.delete(session_id)
+        # Whoever only looks on has no say in it: what another owns stays, and so does he.
+        if live is not None and not live.closed:
+            await self.close(live, "deleted")
+        return trashed
 
     async def close_all(self) -> None:
         """End every runtime, those with runs first stopped together.
@@ -399,22 +480,30 @@ class Host:
         now = iso_from_ms(self.around.clock.now_ms())
         return Header(session_id or self.around.ids.unique_id(), now, cwd, parent_session)
 
-    def _runtime(self, stored: StoredSession, cwd: Path) -> Session:
+    async def _runtime(self, stored: StoredSession, cwd: Path) -> Session:
+        session = self._bare_runtime(stored, cwd)
+        session.diagnostics += await prefer(session)
+        return session
+
+    def _bare_runtime(self, stored: StoredSession, cwd: Path) -> Session:
         return Session(stored, cwd, self.around.ids.unique_id(), self.around)
 
     def _announce(self, session: Session, reason: str, parent: str | None = None) -> Session:
         self._live[session.session_id] = session
         parent_session = session.header.parent_session
         session.tell(SessionOpened(reason, session.leaf_id, parent_session, parent))
+        if reason != "open":
+            # An opening is answered with them.
+            for diagnostic in session.noticed:
+                session.tell(DiagnosticTold(diagnostic))
         if not session.stored.writable:
             self.tasks.start_soon(follow_writer, session)
         return session
 
     def _refuse_when_full(self) -> None:
-        if len(self._live) >= LIVE_SESSIONS_MAX:
-            raise Refused(
-                "too_many_sessions", "too many sessions are live", limit=LIVE_SESSIONS_MAX
-            )
+        limit = self._live_sessions_max
+        if len(self._live) >= limit:
+            raise Refused("too_many_sessions", "too many sessions are live", limit=limit)
 
 
 def _copy_plan(source: Session, copying: Copying) -> CopyPlan:

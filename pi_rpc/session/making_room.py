@@ -16,9 +16,16 @@ from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.ports import StopSignal
 from pi_rpc.core.projection import Projection
 from pi_rpc.core.summary import own_details
-from pi_rpc.core.thresholds import Limits, Recovery, is_due, is_effective
+from pi_rpc.core.thresholds import Limits, Recovery, is_due, is_effective, recovery_of
 from pi_rpc.core.tree import ROOT
-from pi_rpc.session.compacting import Order, carry_out, limits_of, threshold_of, window_of
+from pi_rpc.session.compacting import (
+    Order,
+    carry_out,
+    limits_of,
+    max_output_of,
+    threshold_of,
+    window_of,
+)
 from pi_rpc.session.session import Session, failure_object
 
 SHRINK = 4
@@ -117,6 +124,19 @@ def _ineffective(tokens: int, after: int | None = None) -> JsonObject:
         **({} if after is None else {"tokensAfter": after}),
     )
     return failure_object(failure)
+
+
+def recovery_of_reply(session: Session, reply: JsonObject) -> Recovery | None:
+    """Why a reply failed for lack of room; None when it did not, or nothing may be done about it.
+
+    A reply of another model than the session's own says nothing of the room there is now.
+    """
+    if not session.compaction.enabled or session.model != (
+        reply.get("provider"),
+        reply.get("model"),
+    ):
+        return None
+    return recovery_of(reply, window_of(session), max_output_of(session))
 
 
 async def recover(

@@ -7,17 +7,27 @@ from typing import Literal
 
 import msgspec
 
-from pi_rpc.core.branching import plan_navigation
+from pi_rpc.core.branching import NavigationPlan, plan_navigation
 from pi_rpc.core.context_edits import plan_context_edit
 from pi_rpc.core.entries import Body, Entry, cursor, label, session_info
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.events import Environment, LabelChanged, LeafMoved, SessionRenamed
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.tree import ROOT
-from pi_rpc.core.versions import verdict
+from pi_rpc.session.hooking import ask_before
+from pi_rpc.session.restoring import restore_for_move
 from pi_rpc.session.session import Session
+from pi_rpc.session.summarising import SummaryWish, branch_summary
+from pi_rpc.session.versioning import (
+    check,
+    departed,
+    tell_drift,
+    verdict_at,
+)
 
 Restore = Literal["none", "try"]
+SummaryMade = Literal["none", "made", "empty"]
+"""`none`: not asked for. `empty`: nothing was said on what was left, so there is no entry."""
 
 
 class Navigated(msgspec.Struct, frozen=True):
@@ -26,24 +36,43 @@ class Navigated(msgspec.Struct, frozen=True):
     leaf_id: str | None
     draft: str | None
     environment: Environment
+    summary_id: str | None = None
+    """The summary of what was left."""
+    summary: SummaryMade = "none"
 
 
 async def navigate(
-    session: Session, target_id: str | None, label_text: str | None = None
+    session: Session,
+    target_id: str | None,
+    label_text: str | None = None,
+    wish: SummaryWish | None = None,
+    restore: Restore = "none",
 ) -> Navigated:
     """Move the leaf to `target_id`, or above it where the user spoke; None is before all.
 
-    Raises Busy while a run or another move holds the session, Missing `entry_not_found`.
+    With a wish, what is left is summarised first and the summary hangs below the new leaf. Raises
+    Busy while a run or another move holds the session, Missing `entry_not_found`, and what
+    `branch_summary` does; then the leaf is where it was.
     """
+    session.refuse_unless_quiet()
+    session.refuse_unless_writable()
+    session.tree.row_or_root(target_id)
+    await ask_before(session, "session/before_tree", {"targetId": target_id})
     with session.acting("navigate"):
-        session.refuse_unless_writable()
         tree = session.tree
         target_row = tree.row_or_root(target_id)
         if target_row == session.leaf_row:
-            return Navigated(session.leaf_id, None, session.environment)
+            return Navigated(session.leaf_id, None, await check(session))
         plan = plan_navigation(tree, target_row)
         source_id = session.leaf_id
-        environment = verdict(tree, session.files, plan.leaf_row)
+        if wish is not None:
+            ancestor = tree.common_ancestor(session.leaf_row, target_row)
+            with session.summarising() as live:
+                left = await branch_summary(session, session.leaf_row, ancestor, wish, live.stop)
+            if left is not None:
+                environment = await _prepared(session, plan, restore)
+                return await _go_with_summary(session, plan, left, label_text, environment)
+        environment = await _prepared(session, plan, restore)
         if plan.leaf_row != session.leaf_row or label_text:
             leaf_id = tree.id_or_none(plan.leaf_row)
             mark = _mark(leaf_id, source_id, target_id, label_text, environment)
@@ -59,7 +88,41 @@ async def navigate(
             )
             if label_text and target_id is not None:
                 session.tell(LabelChanged(target_id, label_text))
-        return Navigated(session.leaf_id, plan.draft, environment)
+            tell_drift(session)
+        made: SummaryMade = "none" if wish is None else "empty"
+        return Navigated(session.leaf_id, plan.draft, environment, summary=made)
+
+
+async def _prepared(session: Session, plan: NavigationPlan, restore: Restore) -> Environment:
+    """How the files will stand to the new leaf, brought there first if that is wanted."""
+    abandoned = departed(session, plan.leaf_row)
+    if restore == "try":
+        environment = await restore_for_move(session, plan.leaf_row, abandoned)
+    else:
+        environment = await verdict_at(session, plan.leaf_row, abandoned)
+    if session.workspace is not None:
+        session.abandoned, session.checked = abandoned, environment
+    return environment
+
+
+async def _go_with_summary(
+    session: Session,
+    plan: NavigationPlan,
+    summary: Body,
+    label_text: str | None,
+    environment: Environment,
+) -> Navigated:
+    tree, source_id = session.tree, session.leaf_id
+    # The summary hangs below the new leaf and so makes the move durable by itself.
+    [entry] = await session.record(summary, below=plan.leaf_row, durable=True)
+    if label_text:
+        await session.record(label(entry.id, label_text), durable=True)
+    visible_id = tree.id_or_none(tree.visible(session.leaf_row))
+    session.tell(LeafMoved(source_id, session.leaf_id, "navigate", visible_id, environment))
+    if label_text:
+        session.tell(LabelChanged(entry.id, label_text))
+    tell_drift(session)
+    return Navigated(session.leaf_id, plan.draft, environment, entry.id, "made")
 
 
 def _mark(

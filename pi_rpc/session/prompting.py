@@ -11,9 +11,9 @@ import anyio.abc
 import msgspec
 
 from pi_rpc.core.errors import Busy, Invalid, Missing, Refused
-from pi_rpc.core.events import Outcome, QueueChanged
+from pi_rpc.core.events import Outcome, QueueMode
 from pi_rpc.core.messages import Block, JsonObject, user_message
-from pi_rpc.core.turns import QueueName, Stopped
+from pi_rpc.core.turns import QueueModes, QueueName, Stopped
 from pi_rpc.session.running import run_until_settled
 from pi_rpc.session.session import LiveRun, Queued, Session
 
@@ -41,8 +41,8 @@ def prompt(
 ) -> Admission:
     """Start a run with these words, or do what `when_busy` says while one is live.
 
-    Raises Busy, Locked, Invalid `empty_prompt`, Refused `no_model` or `no_key`, Missing
-    `model_not_found`; then nothing was recorded.
+    Raises Busy, Locked, Invalid `empty_prompt`, Refused `no_model`, `no_key` or
+    `drift_not_acknowledged`, Missing `model_not_found`; then nothing was recorded.
     """
     if session.live_pass is None or when_busy == "refuse":
         session.refuse_if_moving()
@@ -57,24 +57,37 @@ def prompt(
     if session.model is None:
         raise Refused("no_model", "no model is chosen, and none is usable by itself")
     session.around.models.provider_of(*session.model)
+    refuse_unless_acknowledged(session)
     message = user_message(text, images, session.around.clock.now_ms())
     return Admission(_start(session, tasks, message).run_id, "started")
 
 
 def _start(session: Session, tasks: anyio.abc.TaskGroup, message: JsonObject) -> LiveRun:
-    run = LiveRun(session.around.ids.unique_id())
+    run_id, makes_room = session.around.ids.unique_id(), session.compaction.enabled
+    run = LiveRun(run_id, session.retry, makes_room=makes_room)
     session.run = run
     tasks.start_soon(run_until_settled, session, run, message)
     return run
 
 
+def refuse_unless_acknowledged(session: Session) -> None:
+    """Raise Refused `drift_not_acknowledged` where that is the rule and a drift was not noted."""
+    if session.around.require_acknowledge and session.has_drifted:
+        status = session.environment.status
+        text = "the files may not stand as the conversation has them; acknowledge that first"
+        raise Refused("drift_not_acknowledged", text, status=status)
+
+
 def start_from_queue(session: Session, tasks: anyio.abc.TaskGroup) -> LiveRun | None:
-    """Start a run with the first words that wait, steering before follow-ups; None if none do."""
+    """Start a run with the first words that wait, if any came while a summary was made."""
+    if session.is_moving:
+        return None
+    came, session.has_words_waiting = session.has_words_waiting, False
     waiting = session.steering or session.follow_up
-    if not waiting or session.run is not None or session.closed or session.model is None:
+    if not came or not waiting or session.run or session.closed or session.model is None:
         return None
     first = waiting.pop(0)
-    tell_queues(session)
+    session.tell_queues()
     return _start(session, tasks, first.message)
 
 
@@ -90,13 +103,14 @@ def enqueue(
     session.refuse_unless_writable()
     if not text and not images:
         raise Invalid("empty_prompt", "a message needs a text or an image")
-    waiting = session.steering if queue == "steering" else session.follow_up
+    waiting = session.queue(queue)
     if len(waiting) >= QUEUED_MAX:
         raise Refused("queue_full", "too many messages wait already", limit=QUEUED_MAX)
     message = user_message(text, images, session.around.clock.now_ms())
     item = Queued(session.around.ids.unique_id(), text, message)
     waiting.append(item)
-    tell_queues(session)
+    session.has_words_waiting = session.live_pass is not None
+    session.tell_queues()
     return Admission(session.run.run_id if session.run else None, "queued", item.id)
 
 
@@ -106,7 +120,7 @@ def remove_queued(session: Session, item_id: str) -> Queued:
         for item in waiting:
             if item.id == item_id:
                 waiting.remove(item)
-                tell_queues(session)
+                session.tell_queues()
                 return item
     raise Missing("queue_item_not_found", "no such message waits", itemId=item_id)
 
@@ -117,7 +131,7 @@ def clear_queues(session: Session) -> tuple[list[Queued], list[Queued]]:
     session.steering.clear()
     session.follow_up.clear()
     if any(cleared):
-        tell_queues(session)
+        session.tell_queues()
     return cleared
 
 
@@ -129,10 +143,41 @@ def queues_object(session: Session) -> JsonObject:
     }
 
 
-def tell_queues(session: Session) -> None:
-    """Publish both queues, whole."""
-    queues = queues_object(session)
-    session.tell(QueueChanged(queues["steering"], queues["followUp"]))
+def edit_queued(session: Session, item_id: str, text: str | None, place: int | None) -> Queued:
+    """Give a waiting message other words, another place in its queue, or both.
+
+    Its images stay. Places count from 0; one beyond the end is the end. Raises Missing
+    `queue_item_not_found`, Invalid `empty_prompt`.
+    """
+    for waiting in (session.steering, session.follow_up):
+        for at, item in enumerate(waiting):
+            if item.id != item_id:
+                continue
+            edited = item if text is None else _reworded(item, text)
+            waiting.pop(at)
+            waiting.insert(at if place is None else place, edited)
+            session.tell_queues()
+            return edited
+    raise Missing("queue_item_not_found", "no such message waits", itemId=item_id)
+
+
+def _reworded(item: Queued, text: str) -> Queued:
+    images = [block for block in item.message["content"] if block.get("type") == "image"]
+    if not text and not images:
+        raise Invalid("empty_prompt", "a message needs a text or an image")
+    return Queued(item.id, text, user_message(text, images, item.message["timestamp"]))
+
+
+def configure_queues(
+    session: Session, steering: QueueMode | None, follow_up: QueueMode | None
+) -> QueueModes:
+    """Choose how many waiting messages go with one request; None leaves a mode as it is."""
+    session.refuse_if_moving()
+    modes = session.queue_modes
+    session.queue_modes = QueueModes(steering or modes.steering, follow_up or modes.follow_up)
+    if session.queue_modes != modes:
+        session.tell_queues()
+    return session.queue_modes
 
 
 async def abort(session: Session, run_id: str | None = None) -> Outcome | None:
@@ -147,6 +192,8 @@ async def abort(session: Session, run_id: str | None = None) -> Outcome | None:
     if run is not None:
         stop(run)
     await stop_pass(session)
+    for looked_at in session.looked_at:
+        looked_at.set()
     return await wait_until_settled(session, run_id)
 
 
@@ -154,8 +201,16 @@ async def stop_pass(session: Session) -> None:
     """Stop the summary that is asked for outside of runs, and wait until it has ended."""
     live = session.live_pass
     if live is not None:
+        session.has_words_waiting = False
         live.stop.set()
         await live.ended.wait()
+
+
+async def interrupt_summary(session: Session) -> None:
+    """Let a summary that is made give way to a move that ends or replaces the runtime."""
+    if session.live_pass is not None:
+        await stop_pass(session)
+        await session.wait_until_unmoved()
 
 
 def stop(run: LiveRun) -> None:
@@ -163,6 +218,21 @@ def stop(run: LiveRun) -> None:
     if not run.stop.is_set():
         run.stop.set()
         run.machine.feed(Stopped())
+        if run.pause is not None:
+            run.pause.set()
+
+
+async def abort_retry(session: Session, run_id: str | None = None) -> Outcome | None:
+    """Give up the retry that is waited for, and wait until its run has settled.
+
+    Raises Refused `no_retry` when none is waited for, Conflict `run_conflict` when another run is
+    live than the one meant.
+    """
+    run = session.run_named(run_id)
+    if run is None or run.pause is None:
+        raise Refused("no_retry", "no retry is being waited for")
+    run.pause.set()
+    return await wait_until_settled(session, run.run_id)
 
 
 async def wait_until_settled(session: Session, run_id: str | None = None) -> Outcome | None:

@@ -16,6 +16,7 @@ from pi_rpc.core.policy import OURS
 from pi_rpc.core.ports import Store, StoredSession
 from pi_rpc.core.projection import LiveProjection
 from pi_rpc.core.tree import Tree
+from pi_rpc.session.folders import real_path
 from pi_rpc.session.session import Session
 
 KEPT_VIEWS_MAX = 8
@@ -85,9 +86,10 @@ class Reader:
         """The live session meant, by id or by path."""
         if isinstance(which, str):
             return self._live.find(which)
-        resolved = which.resolve()
+        meant = real_path(which)
         for session in self._live.sessions:
-            if session.stored.path is not None and session.stored.path.resolve() == resolved:
+            path = session.stored.path
+            if meant is not None and path is not None and real_path(path) == meant:
                 return session
         return None
 

@@ -3,6 +3,7 @@
 Promises
 - Every accepted run is told settled, exactly once, after everything of it is stored.
 - What cannot be stored ends the run as failed and says why; a run never raises.
+- Words taken from a queue that could not be stored wait there again.
 """
 
 import logging
@@ -15,14 +16,22 @@ import anyio
 from pi_rpc.agent.asking import Asking
 from pi_rpc.agent.background import Background
 from pi_rpc.agent.calling import CallEnded, Calling, CallProgressed, CallStarted, Place
-from pi_rpc.core.entries import Body, message_body, model_change, thinking_level_change
-from pi_rpc.core.errors import Failure
+from pi_rpc.core.consultations import AddedMessage
+from pi_rpc.core.entries import (
+    Body,
+    context_edit,
+    message_body,
+    model_change,
+    thinking_level_change,
+)
+from pi_rpc.core.errors import Failure, Stopped
 from pi_rpc.core.events import (
     AttemptEnded,
     MessageEnded,
     MessageStarted,
     Outcome,
-    QueueChanged,
+    RetryEnded,
+    RetryScheduled,
     RunSettled,
     RunStarted,
     ToolEnded,
@@ -31,10 +40,16 @@ from pi_rpc.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome
+from pi_rpc.core.messages import (
+    JsonObject,
+    ToolCall,
+    ToolDeclaration,
+    ToolOutcome,
+    tool_calls_of,
+)
 from pi_rpc.core.ports import ModelRequest
-from pi_rpc.core.prompt import Declared, declared_for, declared_in, system_patch
-from pi_rpc.core.reply import Fold
+from pi_rpc.core.prompt import Declared, declared_for, declared_in, system_patch, with_sections
+from pi_rpc.core.reply import BlockStarted, Fold, Piece
 from pi_rpc.core.turns import (
     Ask,
     Began,
@@ -42,38 +57,56 @@ from pi_rpc.core.turns import (
     Command,
     Drain,
     Drained,
+    EndAttempt,
+    EndRetry,
     EndTurn,
+    Fit,
+    Fitted,
+    Omit,
     QueueName,
     Ran,
     Record,
+    Recover,
+    Recovered,
     Replied,
+    ScheduleRetry,
     Settle,
     StartTurn,
+    Wait,
+    Waited,
 )
 from pi_rpc.core.versions import files_after_calls
+from pi_rpc.session.binding import RunVersions
+from pi_rpc.session.consulted_tools import active_tools, tools_of_run
 from pi_rpc.session.deltas import Deltas
-from pi_rpc.session.session import LiveRun, Session, failure_object
+from pi_rpc.session.hooking import prepare_run
+from pi_rpc.session.making_room import compact_if_due, recover, recovery_of_reply
+from pi_rpc.session.mending import answer_interrupted_calls, record_shell_results
+from pi_rpc.session.preferring import prefer_again, prompt_parts
+from pi_rpc.session.session import LiveRun, Queued, Session, failure_object
 
 log = logging.getLogger(__name__)
-
-OFFLINE_API = "offline"
-"""What a stored reply names as its api until providers name their own."""
 
 
 async def run_until_settled(session: Session, live: LiveRun, message: JsonObject) -> None:
     """Carry a run from its first message to its end."""
+    runner = _Runner(session, live)
     outcome: Outcome = "failed"
     error: JsonObject | None = None
     try:
         session.tell(RunStarted(live.run_id))
-        outcome = await _Runner(session, live).obey(message)
+        async with Background() as tasks:
+            outcome = await runner.obey(message, RunVersions(session, tasks))
+        await record_shell_results(session)
     except Failure as failure:
-        error = failure_object(failure)
+        outcome, error = "failed", failure_object(failure)
     except Exception:
         incident = uuid.uuid4().hex
         log.exception("incident %s: a run of session %s broke", incident, session.session_id)
+        outcome = "failed"
         error = {"kind": "internal", "reason": "unexpected", "incident": incident}
     finally:
+        runner.put_back()
         _settle(session, live, outcome, error)
 
 
@@ -81,7 +114,11 @@ def _settle(session: Session, live: LiveRun, outcome: Outcome, error: JsonObject
     live.outcome = outcome
     session.run = None
     session.last_run = live
-    session.tell(AttemptEnded(live.run_id, "none"))
+    # Only a run that broke has left these open.
+    if live.attempt_open:
+        session.tell(AttemptEnded(live.run_id, "none"))
+    if live.retry:
+        session.tell(RetryEnded(live.run_id, live.retry, False, error))
     session.tell(RunSettled(live.run_id, outcome, error))
     live.settled.set()
 
@@ -96,29 +133,81 @@ class _Runner:
         self.message_id = ""
         self.result_ids: list[str] = []
         self.assistant_told = False
+        self.taken: list[tuple[QueueName, Queued]] = []
+        """Words that left their queue and are not stored yet."""
+        self.sections: dict[str, str | None] = {}
+        """Sections of the prompt as hooks want them in this run."""
+        self.added: list[Body] = []
+        """Messages of hooks that go behind the prompt and are not stored yet."""
 
-    async def obey(self, message: JsonObject) -> Outcome:
+    async def obey(self, message: JsonObject, versions: RunVersions) -> Outcome:
+        self.versions = versions
+        versions.begin()
+        session, run_id = self.session, self.live.run_id
+        await answer_interrupted_calls(session)
+        await record_shell_results(session)
         await self._record_choices()
+        await prefer_again(session)
+        await self._prepare(message)
         feed = self.live.machine.feed
         commands = deque[Command](feed(Began(self._starting(message))))
         while True:
-            match commands.popleft():
+            command = commands.popleft()
+            match command:
                 case StartTurn(number=number):
                     self.message_id, self.result_ids = "", []
-                    self.session.tell(TurnStarted(self.live.run_id, number))
+                    self.live.attempt_open = True
+                    session.tell(TurnStarted(run_id, number))
                 case Record(messages=messages):
                     await self._record(messages)
                 case Ask(stopped=stopped):
-                    commands.extend(feed(Replied(await self._reply(stopped))))
+                    if not stopped:
+                        await compact_if_due(session, self.live.stop)
+                    reply = await self._reply(stopped)
+                    chance = session.around.chance.fraction()
+                    commands.extend(feed(Replied(reply, chance, recovery_of_reply(session, reply))))
                 case Call(calls=calls):
                     outcomes = await self._call(calls)
-                    commands.extend(feed(Ran(outcomes, self.session.around.clock.now_ms())))
+                    commands.extend(feed(Ran(outcomes, session.around.clock.now_ms())))
                 case Drain(queue=queue):
                     commands.extend(feed(Drained(self._drained(queue))))
                 case EndTurn(number=number):
                     await self._end_turn(number)
+                case EndAttempt(next=following):
+                    self.live.attempt_open = False
+                    session.tell(AttemptEnded(run_id, following))
+                case ScheduleRetry():
+                    self._tell_retry(command)
+                case Omit():
+                    await session.record(context_edit(self.message_id, None))
+                case Wait(delay_ms=delay_ms):
+                    commands.extend(feed(await wait_for_retry(self.live, delay_ms)))
+                case EndRetry(attempt=attempt, error=error):
+                    self.live.retry = 0
+                    told = None if error is None else error.as_object()
+                    session.tell(RetryEnded(run_id, attempt, error is None, told))
+                case Recover(recovery=recovery, is_first=is_first):
+                    reply_id = self.message_id
+                    has_room = await recover(session, recovery, reply_id, is_first, self.live.stop)
+                    commands.extend(feed(Recovered(has_room)))
+                case Fit():
+                    compacted = await compact_if_due(session, self.live.stop)
+                    commands.extend(feed(Fitted(compacted)))
                 case Settle(outcome=outcome):
+                    await versions.end()
                     return outcome
+
+    def _tell_retry(self, command: ScheduleRetry) -> None:
+        self.live.retry = command.attempt
+        self.session.tell(
+            RetryScheduled(
+                self.live.run_id,
+                command.attempt,
+                command.attempts_max,
+                command.delay_ms,
+                command.error.as_object(),
+            )
+        )
 
     async def _record_choices(self) -> None:
         """Write down model and thinking level where the branch implies others."""
@@ -131,22 +220,44 @@ class _Runner:
         if bodies:
             await session.record(*bodies)
 
+    async def _prepare(self, message: JsonObject) -> None:
+        """Let hooks add to the run. A run that one refuses has its words stored all the same."""
+        try:
+            prepared = await prepare_run(self.session, message, self.live.stop)
+        except Stopped:
+            # What was prompted is stored, and answered by an aborted reply.
+            return
+        except Failure:
+            await self.session.record(message_body(message))
+            raise
+        self.sections = prepared.sections
+        self.added = [custom_message(one) for one in prepared.messages]
+
     def _starting(self, message: JsonObject) -> list[JsonObject]:
         now = self.session.around.clock.now_ms()
         patch = system_patch(self._declared(), self._wanted(), now)
         return [message] if patch is None else [patch, message]
 
     def _wanted(self) -> Declared:
-        return declared_for(str(self.session.cwd), active_declarations(self.session))
+        session = self.session
+        tools, parts = active_declarations(session), prompt_parts(session)
+        wanted = declared_for(str(session.cwd), tools, parts)
+        return with_sections(wanted, self.sections)
 
     def _declared(self) -> Declared:
         return declared_in(self.session.projection.system())
 
     async def _record(self, messages: Sequence[JsonObject]) -> None:
         session = self.session
+        for message in messages:
+            if message["role"] == "assistant":
+                await self.versions.before_reply([call.name for call in tool_calls_of(message)])
         before = session.leaf_row
-        entries = await session.record(*(message_body(message) for message in messages))
-        for entry, message in zip(entries, messages, strict=True):
+        bodies = [message_body(message) for message in messages]
+        entries = await session.record(*bodies, *self.added)
+        self.taken.clear()
+        self.added.clear()
+        for entry, message in zip(entries, messages, strict=False):
             if message["role"] != "assistant" or not self.assistant_told:
                 session.tell(MessageStarted(message["role"]))
             session.tell(MessageEnded(entry.id, message), weight=len(str(message)))
@@ -158,6 +269,7 @@ class _Runner:
         if any(message["role"] == "toolResult" for message in messages):
             marked = bool(self.effects)
             self.effects.clear()
+            self.versions.results_recorded(marked)
             session.files = files_after_calls(
                 session.tree, session.files, before, session.leaf_row, marked
             )
@@ -166,11 +278,12 @@ class _Runner:
         session, clock = self.session, self.session.around.clock
         assert session.model is not None, "a run is admitted only with a model"
         provider, model_id = session.model
+        serving = session.around.models.provider_of(provider, model_id)
         at_ms = clock.now_ms()
         if stopped:
             empty = Fold()
             empty.cut("aborted")
-            return empty.message(provider, model_id, OFFLINE_API, at_ms, 0)
+            return empty.message(provider, model_id, serving.api, at_ms, 0)
         request = ModelRequest(
             provider=provider,
             model_id=model_id,
@@ -181,19 +294,26 @@ class _Runner:
             script_position=session.script_position,
         )
         session.last_asked_row = session.leaf_row
-        serving = session.around.models.provider_of(provider, model_id)
+        self.versions.name_state_after()
         deltas = Deltas(session.hub)
         async with Asking(serving, request, self.live.stop) as reply:
             async for pieces in reply:
                 if not self.assistant_told:
                     self.assistant_told = True
                     session.tell(MessageStarted("assistant"))
+                if self.versions.are_kept:
+                    self._look_ahead(pieces)
                 deltas.tell(pieces)
                 await self._give_way()
         deltas.flush()
         if reply.script_position is not None:
             session.script_position = reply.script_position
-        return reply.message(OFFLINE_API, at_ms, clock.now_ms() - at_ms)
+        return reply.message(serving.api, at_ms, clock.now_ms() - at_ms)
+
+    def _look_ahead(self, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            if isinstance(piece, BlockStarted) and piece.name is not None:
+                self.versions.expect(piece.name)
 
     async def _give_way(self) -> None:
         """Wait for listeners that lag; a stop ends that, for one may never read again."""
@@ -209,7 +329,7 @@ class _Runner:
     async def _call(self, calls: Sequence[ToolCall]) -> list[ToolOutcome]:
         session = self.session
         place = Place(session.cwd, child_environment(session), session.spill_folder)
-        tools = {name: session.around.tools[name] for name in session.active_tools}
+        tools = tools_of_run(session)
         async with Calling(
             calls,
             tools,
@@ -236,6 +356,7 @@ class _Runner:
         call, outcome = happening.call, happening.outcome
         if happening.effect != "none":
             self.effects.add(happening.effect)
+            self.versions.call_ended(call.name, outcome.effective_arguments or call.arguments)
         effective = outcome.effective_arguments
         self.session.tell(
             ToolEnded(
@@ -248,23 +369,30 @@ class _Runner:
                 happening.effect,
                 outcome.duration_ms,
                 outcome.details,
+                outcome.changed_by,
             ),
             weight=len(str(outcome.content)),
         )
 
     def _drained(self, queue: QueueName) -> list[JsonObject]:
         session = self.session
-        waiting = session.steering if queue == "steering" else session.follow_up
-        if not waiting:
+        waiting = session.queue(queue)
+        # A stop may have come since the machine wanted this: it delivers nothing.
+        if not waiting or self.live.stop.is_set():
             return []
-        taken = waiting.pop(0)
-        session.tell(
-            QueueChanged(
-                [item.as_object() for item in session.steering],
-                [item.as_object() for item in session.follow_up],
-            )
-        )
-        return [taken.message]
+        takes_all = session.queue_mode(queue) == "all"
+        taken, waiting[:] = (waiting[:], []) if takes_all else (waiting[:1], waiting[1:])
+        self.taken = [(queue, item) for item in taken]
+        session.tell_queues()
+        return [item.message for item in taken]
+
+    def put_back(self) -> None:
+        """Let words that were taken and could not be stored wait again."""
+        for queue, item in reversed(self.taken):
+            self.session.queue(queue).insert(0, item)
+        if self.taken:
+            self.taken.clear()
+            self.session.tell_queues()
 
     async def _end_turn(self, number: int) -> None:
         with anyio.CancelScope(shield=True):
@@ -274,14 +402,36 @@ class _Runner:
         )
 
 
+async def wait_for_retry(live: LiveRun, delay_ms: int) -> Waited:
+    """Wait until a retry is due, or until somebody ends the wait."""
+    pause = live.pause = anyio.Event()
+    if not live.stop.is_set():
+        with anyio.move_on_after(delay_ms / 1000):
+            await pause.wait()
+    live.pause = None
+    return Waited(given_up=pause.is_set() and not live.stop.is_set())
+
+
 async def _cancel_on_stop(scope: anyio.CancelScope, stop: anyio.Event) -> None:
     await stop.wait()
     scope.cancel()
 
 
+def custom_message(added: AddedMessage) -> Body:
+    """A hook's message as it is stored."""
+    fields: JsonObject = {
+        "customType": added.custom_type,
+        "content": added.content,
+        "display": added.display,
+    }
+    if added.details is not None:
+        fields["details"] = added.details
+    return Body("custom_message", fields)
+
+
 def active_declarations(session: Session) -> list[ToolDeclaration]:
     """The tools a model is told of, in their order."""
-    return [session.around.tools[name].declaration for name in session.active_tools]
+    return [tool.declaration for tool in active_tools(session).values()]
 
 
 def child_environment(session: Session) -> dict[str, str]:

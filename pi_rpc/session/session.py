@@ -13,11 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import anyio.abc
 import msgspec
 
+from pi_rpc.core.bindings import Bindings
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import Body, Entry, Header, entry_object
 from pi_rpc.core.errors import Busy, Conflict, Failure, Locked, Stopped
@@ -28,17 +30,40 @@ from pi_rpc.core.events import (
     Event,
     ForeignAppended,
     Outcome,
+    QueueChanged,
     QueueMode,
+    SwapReason,
 )
-from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.messages import JsonObject, ToolCall
+from pi_rpc.core.pairing import interrupted_calls
+from pi_rpc.core.permissions import PermissionPolicy, PermissionRule
 from pi_rpc.core.policy import OURS, Policy
-from pi_rpc.core.ports import Chance, Clock, Ids, Models, NewLine, StoredSession, Tool
+from pi_rpc.core.ports import (
+    Chance,
+    Clock,
+    Ids,
+    Instructions,
+    KeptSettings,
+    Models,
+    NewLine,
+    Preferences,
+    Resources,
+    Shell,
+    StoredSession,
+    Tool,
+    Trust,
+    Workspaces,
+)
 from pi_rpc.core.projection import LiveProjection
 from pi_rpc.core.retrying import RetryPolicy
+from pi_rpc.core.settings import Effective
+from pi_rpc.core.stats import SessionCount
 from pi_rpc.core.thresholds import CompactionSettings
 from pi_rpc.core.tree import DEAD_END_KINDS, Tree
-from pi_rpc.core.turns import Run
+from pi_rpc.core.turns import QueueModes, QueueName, Run
 from pi_rpc.core.versions import FilesAt, files_at_opening, verdict
+from pi_rpc.session.batches import Batches
+from pi_rpc.session.consulting import Consulting
 from pi_rpc.session.hub import Hub
 
 FOREIGN_RETRIES_MAX = 8
@@ -47,12 +72,8 @@ FOREIGN_RETRIES_MAX = 8
 FOREIGN_IDS_TOLD_MAX = 1000
 """How many ids of foreign entries one event names."""
 
-
-class QueueModes(msgspec.Struct, frozen=True):
-    """How many of the words that wait go with one request, for each queue."""
-
-    steering: QueueMode = "one-at-a-time"
-    follow_up: QueueMode = "one-at-a-time"
+ENDING_ACTS = frozenset(("close", *get_args(SwapReason)))
+"""Moves that end a runtime, or may."""
 
 
 class Foreseen:
@@ -74,6 +95,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Where output too long to show is kept, a folder for each session."""
     left_behind: anyio.abc.TaskGroup
     """Where tools run, so that one which withstands being stopped holds up nobody."""
+    shell: Shell
     grace_s: float = 5.0
     """How long a stopped tool may take to end before it is abandoned."""
     sync_each_entry: bool = True
@@ -84,6 +106,18 @@ class Surroundings(msgspec.Struct, frozen=True):
     retry: RetryPolicy = RetryPolicy()
     queue_modes: QueueModes = QueueModes()
     chance: Chance = Foreseen()
+    consulting: Consulting = msgspec.field(default_factory=Consulting)
+    """What clients offered to do, and what they are asked."""
+    permissions: PermissionPolicy = PermissionPolicy()
+    preferences: Preferences | None = None
+    """Settings and trust in files; None where there are none."""
+    instructions: Instructions | None = None
+    """Context files, skills and templates; None where there are none."""
+    workspaces: Workspaces | None = None
+    """States of folders; None where nobody asks for them."""
+    batches: Batches = msgspec.field(default_factory=Batches)
+    require_acknowledge: bool = False
+    """Whether no prompt is taken after a drift before somebody took note of it."""
 
 
 class Queued(msgspec.Struct, frozen=True):
@@ -101,14 +135,27 @@ class Queued(msgspec.Struct, frozen=True):
 class LiveRun:
     """A run that was accepted and has not settled."""
 
-    def __init__(self, run_id: str, retry: RetryPolicy | None = None) -> None:
+    def __init__(
+        self, run_id: str, retry: RetryPolicy | None = None, *, makes_room: bool = False
+    ) -> None:
         self.run_id = run_id
-        self.machine = Run(retry)
+        self.machine = Run(retry, makes_room=makes_room)
         self.stop = anyio.Event()
         self.pause: anyio.Event | None = None
         """While a retry is waited for; set by whoever wants the wait to end."""
+        self.attempt_open = False
+        self.retry = 0
+        """The number of the retry that was told of and has not ended; 0 for none."""
         self.settled = anyio.Event()
         self.outcome: Outcome | None = None
+
+
+class LiveShell:
+    """A command the user runs that has not ended."""
+
+    def __init__(self) -> None:
+        self.stop = anyio.Event()
+        self.ended = anyio.Event()
 
 
 class LivePass:
@@ -133,6 +180,17 @@ class Session:
         self.projection = LiveProjection(self.tree, self.leaf_row, around.policy)
         self.hub = Hub(stored.header.session_id, runtime_id)
         self.files: FilesAt = files_at_opening(self.tree, self.leaf_row)
+        if stored.writable and interrupted_calls(self.projection.messages("session")):
+            # A call without a result may have run, and nobody saw to where.
+            self.files = FilesAt(self.leaf_row, known=False, reason="not_watched")
+        self.workspace = None if around.workspaces is None else around.workspaces.of(cwd)
+        self.bindings = Bindings(self.tree)
+        self.abandoned: dict[str, JsonObject] = {}
+        """By entry id, calls on routes that were left and may have marked the world."""
+        self.checked: Environment | None = None
+        """What was found when somebody last looked how the files stand to the leaf."""
+        self.has_drifted = False
+        """Whether a move was not followed by the world and nobody took note of it yet."""
         self.diagnostics = list(stored.diagnostics)
         self.model = self._restored_model()
         self.thinking_level = self.projection.thinking_level
@@ -140,18 +198,41 @@ class Session:
         self.last_run: LiveRun | None = None
         self.steering: list[Queued] = []
         self.follow_up: list[Queued] = []
+        self.shells: dict[str, LiveShell] = {}
+        """Commands the user runs that have not ended."""
+        self.unwritten: list[JsonObject] = []
+        """Results of such commands that wait for the run or move to be over."""
         self.script: JsonObject | None = None
         self.script_position = 0
         self.active_tools: list[str] = list(around.tools)
+        self.permissions = around.permissions
+        self.own_settings: JsonObject = {}
+        """What was set for this session alone."""
+        self.kept = KeptSettings([], Trust(False, "nobody"), [])
+        self.effective: Effective | None = None
+        self.resources = Resources()
+        self.noticed: list[Diagnostic] = []
+        """What was odd about settings and instructions when they were looked at last."""
+        self.remembered: list[PermissionRule] = []
+        """What the user said "for this session", newest last."""
+        self.wording = anyio.Lock()
+        """Held while words of the user are looked at; others wait their turn."""
+        self.looked_at: list[anyio.Event] = []
+        """Stops of prompts that hooks are looking at, and of commands of clients."""
+        for _, tool in around.consulting.tools(stored.header.session_id):
+            self.activate(tool.declaration.name)
         self.cursor_seq = 0
         self.last_asked_row: int | None = None
         """The leaf the model was asked at last, None before the first request."""
         self.retry = around.retry
         self.queue_modes = around.queue_modes
+        self.counted = SessionCount(self.tree)
         self.compaction = around.compaction
         self.is_compacting = False
         self.live_pass: LivePass | None = None
         """A pass outside of runs; one inside is stopped with its run."""
+        self.has_words_waiting = False
+        """Whether words came during such a pass, which are to start a run after it."""
         self.compaction_held_off_at: int | None = None
         """How big the context was when a compaction did not help; None when the last one did."""
         self._act: str | None = None
@@ -208,14 +289,58 @@ class Session:
     @property
     def environment(self) -> Environment:
         """How the working directory stands against the leaf."""
+        if self.checked is not None:
+            return self.checked
         asked = (self.files, self.leaf_row)
         if self._environment is None or self._environment[0] != asked:
             self._environment = (asked, verdict(self.tree, *asked))
         return self._environment[1]
 
+    def activate(self, name: str) -> None:
+        """Let the model be told of one more tool from the next run on."""
+        if name not in self.active_tools:
+            self.active_tools = [*self.active_tools, name]
+
     def tell(self, event: Event, weight: int = 0) -> None:
         """Publish an event; `weight` is the length of its text in characters."""
         self.hub.publish(event, weight)
+
+    def queue(self, name: QueueName) -> list[Queued]:
+        """The words that wait in a queue, first to be delivered first."""
+        return self.steering if name == "steering" else self.follow_up
+
+    def queue_mode(self, name: QueueName) -> QueueMode:
+        """How many of them go with one request."""
+        modes = self.queue_modes
+        return modes.steering if name == "steering" else modes.follow_up
+
+    def tell_queues(self) -> None:
+        """Publish both queues, whole."""
+        self.tell(
+            QueueChanged(
+                [item.as_object() for item in self.steering],
+                [item.as_object() for item in self.follow_up],
+                self.queue_modes.steering,
+                self.queue_modes.follow_up,
+            )
+        )
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a move is going on."""
+        return self._act is not None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether a move is going on after which this runtime may be over."""
+        return self._act in ENDING_ACTS
+
+    @property
+    def interrupted(self) -> list[ToolCall]:
+        """Calls of the newest reply that no result answers, while no run is live."""
+        if self.run is not None or not self.stored.writable:
+            return []
+        return interrupted_calls(self.projection.messages("session"))
 
     @contextmanager
     def acting(self, act: str) -> Iterator[None]:
@@ -244,6 +369,16 @@ class Session:
         """Return when every record that had begun is stored and told."""
         async with self._writing:
             pass
+
+    @contextmanager
+    def summarising(self) -> Iterator[LivePass]:
+        """A summary is asked for within a move: it can be stopped, and words may wait for it."""
+        self.live_pass = LivePass()
+        try:
+            yield self.live_pass
+        finally:
+            self.live_pass.ended.set()
+            self.live_pass = None
 
     def refuse_if_moving(self) -> None:
         """Raise Busy when a move is going on, Stopped when this runtime is over."""
@@ -278,7 +413,8 @@ class Session:
         The leaf goes to the last of them; a mark that is a dead end leaves it on the row above.
         `durable`: synced before it is told, whatever the settings say. The caller goes on without a
         wait after the last is told, so what it then tells belongs to the same act. Raises Locked,
-        Outside or Damaged as the store does; then nothing has changed.
+        Outside or Damaged as the store does; then those entries hold that are whole in the file,
+        often none.
         """
         self.refuse_unless_writable()
         # An append that has begun is carried to its end: a cancelled caller must not leave lines on
@@ -293,28 +429,41 @@ class Session:
     ) -> list[Entry]:
         async with self._writing:
             parent = self.leaf_row if below is None else below
-            entries = await self._append(bodies, parent, durable)
+            entries, failure = await self._append(bodies, parent, durable)
             before = self.leaf_row
+            told: list[EntryAppended] = []
             for entry in entries:
                 self._advance(entry, moved=below is not None)
+                parent_id = entry.object["parentId"]
+                told.append(EntryAppended(entry.id, entry.type, parent_id, self.leaf_id))
             if self.leaf_row != before:
                 self.cursor_seq += 1
-            for entry in entries:
-                self.tell(
-                    EntryAppended(entry.id, entry.type, entry.object["parentId"], self.leaf_id)
-                )
+            for event in told:
+                self.tell(event)
+            if failure is not None:
+                raise failure
             return entries
 
-    async def _append(self, bodies: Sequence[Body], parent: int, durable: bool) -> list[Entry]:
+    async def _append(
+        self, bodies: Sequence[Body], parent: int, durable: bool
+    ) -> tuple[list[Entry], Failure | None]:
+        """The entries that are in the file now, and what kept it from being all of them."""
         durable = durable or self.around.sync_each_entry
         for _ in range(FOREIGN_RETRIES_MAX):
             self._take_in(await self.stored.refresh())
             lines, objects = self._composed(bodies, parent)
+            first = len(self.tree)
+            failure: Failure | None = None
             try:
-                rows = await self.stored.append(lines, durable)
+                await self.stored.append(lines, durable)
             except Conflict:
                 continue
-            return [self.tree.learn(row, stored) for row, stored in zip(rows, objects, strict=True)]
+            except Failure as met:
+                failure = met
+            rows = range(first, len(self.tree))
+            return [
+                self.tree.learn(row, stored) for row, stored in zip(rows, objects, strict=False)
+            ], failure
         raise Conflict("foreign_append", "another program keeps writing into this session's file")
 
     def _composed(

@@ -14,7 +14,8 @@ from pathlib import Path
 from pi_rpc.core.codec import decode, header_from_object
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Damaged, Failure, Invalid, Missing, Refused
-from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.ports import Meter, SessionListing
+from pi_rpc.store.database import Database
 from pi_rpc.store.disk import FILE_MODE, lexical, make_folder, open_regular
 from pi_rpc.store.index import index_path
 from pi_rpc.store.summary import Summaries
@@ -58,10 +59,10 @@ def file_name(header: Header) -> str:
 class Catalog:
     """The folders sessions lie in: one for each working directory, or one for all (`flat`)."""
 
-    def __init__(self, root: Path, flat: Path | None = None) -> None:
+    def __init__(self, root: Path, flat: Path | None = None, cache: Database | None = None) -> None:
         self.root = root
         self.flat = flat
-        self._summaries = Summaries()
+        self._summaries = Summaries(cache)
 
     def folder(self, cwd: str) -> Path:
         """Where sessions of a working directory lie."""
@@ -91,22 +92,28 @@ class Catalog:
                             found.append(Path(entry.path))
         return sorted(found)
 
-    def listing(self, cwd: str | None) -> list[SessionListing]:
+    def listing(self, cwd: str | None, meter: Meter | None = None) -> list[SessionListing]:
         """Every session, latest activity first; of one working directory if given."""
-        folders = self.folders() if cwd is None else [self.folder(cwd)]
         here = None if cwd is None else lexical(cwd)
-        found: list[tuple[str, int, SessionListing]] = []
-        seen: set[Path] = set()
+        files = self._distinct(self.folders() if cwd is None else [self.folder(cwd)])
+        times = {path: state.st_mtime_ns for path, state in files}
+        found = [
+            listing
+            for listing in self._summaries.of(files, meter)
+            if here is None or self._is_of(listing.cwd, here)
+        ]
+        # The file's own time only breaks a tie.
+        found.sort(key=lambda each: (each.modified, times[each.path]), reverse=True)
+        return found
+
+    def _distinct(self, folders: Iterable[Path]) -> list[tuple[Path, os.stat_result]]:
+        """Session files with what they are now, one that has several names under its first."""
+        found: dict[tuple[int, int], tuple[Path, os.stat_result]] = {}
         for path in (path for folder in folders for path in self.files(folder)):
-            real = path.resolve()
-            listing = None if real in seen else self._summaries.of(path)
-            seen.add(real)
-            if listing is None or (here is not None and not self._is_of(listing.cwd, here)):
-                continue
             with suppress(OSError):
-                found.append((listing.modified, path.stat().st_mtime_ns, listing))
-        found.sort(key=lambda each: each[:2], reverse=True)
-        return [listing for _, _, listing in found]
+                state = path.stat()
+                found.setdefault((state.st_dev, state.st_ino), (path, state))
+        return list(found.values())
 
     def _is_of(self, cwd: str, here: str) -> bool:
         # An old header that names no directory can only have come from the folder it lies in.

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pi_rpc.core.errors import Damaged, Invalid, Missing, Outside
+from pi_rpc.core.ports import Meter
 from pi_rpc.core.scanner import Scan, Scanner
 
 BLOCK_BYTES = 1 << 18
@@ -107,7 +108,12 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def scan_file(
-    fd: int, scanner: Scanner, start: int, stop: int, line_bytes_max: int = LINE_BYTES_MAX
+    fd: int,
+    scanner: Scanner,
+    start: int,
+    stop: int,
+    line_bytes_max: int = LINE_BYTES_MAX,
+    meter: Meter | None = None,
 ) -> tuple[Scan, int]:
     """Feed bytes start..stop-1 to a scanner; what it found, and where the last whole line ends.
 
@@ -131,6 +137,8 @@ def scan_file(
         taken = scanner.take(buffer, filled)
         buffer[: filled - taken] = buffer[taken:filled]
         filled -= taken
+        if meter is not None:
+            meter.done = position
     return scanner.finish(bytes(buffer[:filled])), position - filled
 
 

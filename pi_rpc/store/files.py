@@ -7,7 +7,8 @@ Promises
 
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import AsyncIterable, Callable, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -17,7 +18,18 @@ from anyio import to_thread
 
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Missing, Refused
-from pi_rpc.core.ports import CopiedRows, Ids, NewLine, SessionListing, StoredSession
+from pi_rpc.core.ports import (
+    CopiedRows,
+    Ids,
+    Meter,
+    NewLine,
+    Repaired,
+    SearchPage,
+    SessionListing,
+    StoredSession,
+)
+from pi_rpc.core.searching import SearchQuery, place_of
+from pi_rpc.core.stamps import iso_from_ms
 from pi_rpc.store.catalog import Catalog, file_name, is_session_id, reserved
 from pi_rpc.store.copying import FileCopy, FileRows
 from pi_rpc.store.disk import (
@@ -32,11 +44,14 @@ from pi_rpc.store.disk import (
     temporary_beside,
     write_all,
 )
+from pi_rpc.store.hits import Hits
 from pi_rpc.store.jsonl import FileSession
 from pi_rpc.store.lease import Lease
 from pi_rpc.store.loading import Loaded, header_line, load_to_own, load_to_read, look_into
 from pi_rpc.store.memory import MemorySession, memory_session
-from pi_rpc.store.stamps import iso_from_ms
+from pi_rpc.store.publishing import publish_chunks
+from pi_rpc.store.repairing import repair_file
+from pi_rpc.store.search import Searcher
 
 THREADS_MAX = 4
 """Disk work that goes on at once; more threads would wait for the same disk."""
@@ -48,11 +63,14 @@ _Made = tuple[Path, Loaded, Lease | None]
 class FileStore:
     """Sessions as files below one folder, or in one folder."""
 
-    def __init__(self, catalog: Catalog, ids: Ids, syncs: bool) -> None:
+    def __init__(self, catalog: Catalog, searcher: Searcher, ids: Ids, syncs: bool) -> None:
         self.catalog = catalog
+        self._searcher = searcher
         self._ids = ids
         self._syncs = syncs
         self._limiter = anyio.CapacityLimiter(THREADS_MAX)
+        self._listing = anyio.CapacityLimiter(1)
+        self._searching = anyio.CapacityLimiter(1)
         self._creating: set[str] = set()
 
     async def create(
@@ -139,7 +157,11 @@ class FileStore:
             raise _exists(header.session_id) from error
 
     async def open(
-        self, session: str | Path, mode: Literal["own", "read"], cwd: str | None = None
+        self,
+        session: str | Path,
+        mode: Literal["own", "read"],
+        cwd: str | None = None,
+        meter: Meter | None = None,
     ) -> StoredSession:
         """A stored session, by id, by unambiguous beginning of an id, or by path.
 
@@ -149,7 +171,7 @@ class FileStore:
 
         def work() -> _Made | MemorySession:
             path = self._path_of(session, cwd)
-            return self._own(path, cwd) if mode == "own" else self._read(path)
+            return self._own(path, cwd, meter) if mode == "own" else self._read(path, meter)
 
         return self._session(await self._in_thread(work))
 
@@ -158,7 +180,7 @@ class FileStore:
             return self.catalog.find(session, cwd)
         return Path(lexical(session))
 
-    def _own(self, path: Path, cwd: str | None) -> _Made:
+    def _own(self, path: Path, cwd: str | None, meter: Meter | None = None) -> _Made:
         real = resolved(path)
         # Looked at before the lease is taken, so that what is no session gets no lock beside it.
         fd = open_regular(real, writable=False)
@@ -171,13 +193,13 @@ class FileStore:
                 timestamp=iso_from_ms(changed_ms) or "",
                 cwd=cwd or str(Path.cwd()),
             )
-            return path, load_to_own(real, self._ids, blank, self._syncs), lease
+            return path, load_to_own(real, self._ids, blank, self._syncs, meter), lease
         except BaseException:
             lease.release()
             raise
 
-    def _read(self, path: Path) -> _Made | MemorySession:
-        loaded = load_to_read(resolved(path), self._ids)
+    def _read(self, path: Path, meter: Meter | None) -> _Made | MemorySession:
+        loaded = load_to_read(resolved(path), self._ids, meter)
         if isinstance(loaded, MemorySession):
             loaded.path = path
             return loaded
@@ -247,9 +269,52 @@ class FileStore:
         except Refused:
             return True
 
-    async def listing(self, cwd: str | None) -> list[SessionListing]:
+    async def listing(self, cwd: str | None, meter: Meter | None = None) -> list[SessionListing]:
         """Every stored session, latest activity first; of one working directory if given."""
-        return await self._in_thread(lambda: self.catalog.listing(cwd))
+        return await self._in_thread(lambda: self.catalog.listing(cwd, meter), self._listing)
+
+    async def search(
+        self, query: SearchQuery, cwd: str | None, cursor: str | None, limit: int
+    ) -> SearchPage:
+        """Entries of every branch that a query means, newest first; of one directory if given.
+
+        Raises Invalid `bad_cursor`.
+        """
+        hits = Hits(query, None if cursor is None else place_of(cursor), limit)
+        sessions = await self.listing(cwd)
+        stopped = threading.Event()
+        try:
+            return await to_thread.run_sync(
+                lambda: self._searcher.search(sessions, hits, stopped.is_set),
+                limiter=self._searching,
+                abandon_on_cancel=True,
+            )
+        finally:
+            stopped.set()
+
+    async def repair(self, session: str | Path) -> Repaired:
+        """Make a session readable to the end: by an append, or by a new file.
+
+        The old one stays beside that as `<name>.bak`. Raises what `open` raises, Locked among them.
+        """
+
+        def work() -> Repaired:
+            real = resolved(self._path_of(session, None))
+            os.close(open_regular(real, writable=False))
+            lease = Lease.take(real)
+            try:
+                return repair_file(real, self._ids, self._syncs)
+            finally:
+                lease.release()
+
+        return await self._in_thread(work)
+
+    async def publish(self, target: Path, chunks: AsyncIterable[bytes]) -> int:
+        """Write a new file anywhere, whole or not at all, for the user alone; its size.
+
+        Raises Refused `file_exists`, Missing `folder_missing`, Outside when the disk refuses.
+        """
+        return await publish_chunks(target, chunks, self._limiter)
 
     async def delete(self, session_id: str) -> Path | None:
         """Put a session into the trash; where it lies now.
@@ -275,9 +340,11 @@ class FileStore:
         path, loaded, lease = made
         return FileSession(path, loaded, lease, self._limiter, self._syncs)
 
-    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+    async def _in_thread(
+        self, work: Callable[[], _Result], limiter: anyio.CapacityLimiter | None = None
+    ) -> _Result:
         with anyio.CancelScope(shield=True):
-            result = await to_thread.run_sync(work, limiter=self._limiter)
+            result = await to_thread.run_sync(work, limiter=limiter or self._limiter)
         return result  # noqa: RET504  (a scope may swallow, so nothing may follow it but this)
 
 

@@ -81,7 +81,7 @@ def _decoded(stored: bytes, fd: int, state: os.stat_result) -> Index | None:
         return None
     if state.st_size < covered or (state.st_size == covered and state.st_mtime_ns != time_ns):
         return None
-    if (first, last) != _digests(fd, covered):
+    if (first, last) != window_digests(fd, covered):
         return None
     rest = msgspec.convert(decode(stored[end:]), _Rest)
     if rest.has_orphans and state.st_size > covered:
@@ -148,7 +148,7 @@ def write_index(session_file: Path, fd: int, index: Index) -> bool:
             _file_id(state),
             state.st_mtime_ns if state.st_size == index.covered else 0,
             index.lines,
-            *_digests(fd, index.covered),
+            *window_digests(fd, index.covered),
         )
         write_all(target_fd, head + body)
         temporary.replace(target)
@@ -160,7 +160,8 @@ def _file_id(state: os.stat_result) -> int:
     return (state.st_ino ^ (state.st_dev << 48)) & 0xFFFF_FFFF_FFFF_FFFF
 
 
-def _digests(fd: int, covered: int) -> tuple[bytes, bytes]:
+def window_digests(fd: int, covered: int) -> tuple[bytes, bytes]:
+    """Digests of the first and of the last of the first `covered` bytes of a file."""
     first = os.pread(fd, min(_WINDOW_BYTES, covered), 0)
     start = max(0, covered - _WINDOW_BYTES)
     last = os.pread(fd, covered - start, start)

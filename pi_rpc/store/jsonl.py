@@ -18,6 +18,7 @@ import anyio
 from anyio import to_thread
 
 from pi_rpc.core.errors import Conflict, Damaged, Locked, Outside, Refused
+from pi_rpc.core.heads import UNSORTED_ROWS_MAX
 from pi_rpc.core.ports import NewLine
 from pi_rpc.store.copying import FileRows, check_lines
 from pi_rpc.store.disk import failing_as, outside, read_exactly, sync_data
@@ -102,6 +103,8 @@ class FileSession:
             file = self._file
             first = len(file.heads)
             check_lines(lines, first)
+            if file.heads.unsorted_rows > UNSORTED_ROWS_MAX:
+                await self._in_thread(file.heads.sort_ids)
             size = self._present_size()
             if size != file.size:
                 raise Conflict(
@@ -122,21 +125,25 @@ class FileSession:
                 if durable:
                     await self._sync()
             except OSError as error:
-                self._leave(data[:written])
+                self._keep_written(lines, len(begun), torn, data[:written])
                 raise outside(error, "write_failed", file.path) from error
             self._commit(lines, len(begun), torn)
             return range(first, len(file.heads))
 
-    def _leave(self, written: bytes) -> None:
-        # What a failed append has written stays, for a file only grows; but nobody was told of it,
-        # so it is no row here.
-        if written:
+    def _keep_written(
+        self, lines: Sequence[NewLine], begun: int, torn: bool, written: bytes
+    ) -> None:
+        # A file only grows, so what a failed append has written stays: whole lines are entries
+        # whoever opens the file next will find, and so they are rows here too.
+        if not written:
+            return
+        whole = lines[: written[begun:].count(b"\n")]
+        self._commit(whole, begun, torn)
+        rest = len(written) - begun - sum(len(line.raw) + 1 for line in whole)
+        if rest:
             self._accounted = False
-            file = self._file
-            file.size += len(written)
-            file.ended = written.endswith(b"\n")
-            file.lines += written.count(b"\n")
-            file.scanned = file.size - len(written) + written.rfind(b"\n") + 1
+            self._file.size += rest
+            self._file.ended = False
 
     def _commit(self, lines: Sequence[NewLine], begun: int, torn: bool) -> None:
         file = self._file

@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 
 from pi_rpc.core.errors import Locked, Outside
+from pi_rpc.core.stamps import iso_from_ms
 from pi_rpc.store.disk import FILE_MODE, failing_as
-from pi_rpc.store.stamps import iso_from_ms
 
 _BODY_BYTES_MAX = 4096
 _TRIES_MAX = 100

@@ -11,7 +11,7 @@ from pi_rpc.core.entries import FORMAT_VERSION, Header
 from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.heads import Heads
-from pi_rpc.core.ports import Ids
+from pi_rpc.core.ports import Ids, Meter
 from pi_rpc.core.scanner import DIAGNOSTICS_MAX, Scan, Scanner
 from pi_rpc.store.disk import failing_as, open_regular, read_exactly, scan_file, write_all
 from pi_rpc.store.index import Index, read_index, write_index
@@ -86,13 +86,15 @@ class Loaded(msgspec.Struct):
             )
 
 
-def load_to_own(path: Path, ids: Ids, blank: Header, syncs: bool) -> Loaded:
+def load_to_own(
+    path: Path, ids: Ids, blank: Header, syncs: bool, meter: Meter | None = None
+) -> Loaded:
     """Open a resolved file whose lease is held; an empty one gets the header `blank`.
 
     A file of an older version is replaced by a migrated one. Raises what `open_regular` and the
     scanner raise, Outside when the disk refuses.
     """
-    loaded = _owned(path, blank, syncs)
+    loaded = _owned(path, blank, syncs, meter)
     version = version_of(loaded.header, loaded.heads)
     if version < FORMAT_VERSION:
         try:
@@ -100,12 +102,12 @@ def load_to_own(path: Path, ids: Ids, blank: Header, syncs: bool) -> Loaded:
             migrate_file(path, loaded.fd, migrated_lines(data, version, ids), version, syncs)
         finally:
             os.close(loaded.fd)
-        loaded = _owned(path, blank, syncs)
+        loaded = _owned(path, blank, syncs, None)
     loaded.write_index()
     return loaded
 
 
-def _owned(path: Path, blank: Header, syncs: bool) -> Loaded:
+def _owned(path: Path, blank: Header, syncs: bool, meter: Meter | None) -> Loaded:
     fd = open_regular(path, writable=True)
     try:
         if os.fstat(fd).st_size == 0:
@@ -113,17 +115,17 @@ def _owned(path: Path, blank: Header, syncs: bool) -> Loaded:
                 write_all(fd, header_line(blank))
                 if syncs:
                     os.fsync(fd)
-        return _load(path, fd)
+        return _load(path, fd, meter)
     except BaseException:
         os.close(fd)
         raise
 
 
-def load_to_read(path: Path, ids: Ids) -> Loaded | MemorySession:
+def load_to_read(path: Path, ids: Ids, meter: Meter | None = None) -> Loaded | MemorySession:
     """Open a resolved file to read; one of an older version is migrated in memory."""
     fd = open_regular(path, writable=False)
     try:
-        loaded = _load(path, fd)
+        loaded = _load(path, fd, meter)
         version = version_of(loaded.header, loaded.heads)
         if version >= FORMAT_VERSION:
             return loaded
@@ -150,14 +152,20 @@ def _in_memory(lines: list[bytes]) -> MemorySession:
     return session
 
 
-def _load(path: Path, fd: int) -> Loaded:
+def _load(path: Path, fd: int, meter: Meter | None = None) -> Loaded:
     size = os.fstat(fd).st_size
+    meter = Meter() if meter is None else meter
+    meter.total = size
     loaded = _from_index(path, fd)
     if loaded is None:
-        scan, whole = scan_file(fd, Scanner(careful=False), 0, size)
-        if scan.has_orphans:
-            # A missing parent may stand behind another record on one line.
-            scan, whole = scan_file(fd, Scanner(), 0, size)
+        try:
+            scan, whole = scan_file(fd, Scanner(careful=False), 0, size, meter=meter)
+            if scan.has_orphans:
+                # A missing parent may stand behind another record on one line.
+                scan, whole = scan_file(fd, Scanner(), 0, size)
+        except Invalid as failure:
+            failure.data["path"] = str(path)
+            raise
         assert scan.header is not None
         loaded = Loaded(
             path=path,
@@ -177,6 +185,7 @@ def _load(path: Path, fd: int) -> Loaded:
     elif loaded.size < size:
         scan, whole = scan_file(fd, _scanner_on(loaded), loaded.size, size)
         loaded.take(scan, whole, size)
+    meter.done = size
     if loaded.header.version < FORMAT_VERSION <= version_of(loaded.header, loaded.heads):
         loaded.header = msgspec.structs.replace(loaded.header, version=FORMAT_VERSION)
     return loaded

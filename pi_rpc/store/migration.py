@@ -76,13 +76,14 @@ def migrated_lines(data: bytes, version: int, ids: Ids) -> list[bytes]:
     for place, line in reversed(unparsed):
         at = max(1, min(place, len(made) - 1))
         above = next((held["id"] for held in reversed(made[1:at]) if "id" in held), None)
-        body = custom(UNPARSED, _kept_text(line))
+        body = custom(UNPARSED, kept_text(line))
         stamp = made[0].get("timestamp")
         lines.insert(at, encode(entry_object(body, new_id(), above, str(stamp or ""))))
     return lines
 
 
-def _kept_text(line: bytes) -> JsonObject:
+def kept_text(line: bytes) -> JsonObject:
+    """A line that is no entry, as the data of one that keeps it."""
     try:
         return {"v": 1, "text": line.decode("utf-8")}
     except UnicodeDecodeError:
@@ -99,17 +100,17 @@ def migrate_file(path: Path, fd: int, lines: list[bytes], version: int, syncs: b
             write_all(new_fd, line + b"\n")
         if syncs:
             os.fsync(new_fd)
-        kept = _keep(path, fd, version)
+        kept = keep_beside(path, fd, f".v{version}")
         temporary.replace(path)
         if syncs:
             sync_folder(path.parent)
     return kept
 
 
-def _keep(path: Path, fd: int, version: int) -> Path:
+def keep_beside(path: Path, fd: int, mark: str = "") -> Path:
+    """Keep an open file under a second name, `<name><mark>.bak` or the next that is free; which."""
     for number in count():
-        suffix = f".v{version}.bak" if number == 0 else f".v{version}-{number}.bak"
-        kept = path.with_name(path.name + suffix)
+        kept = path.with_name(f"{path.name}{mark}{f'-{number}' if number else ''}.bak")
         try:
             os.link(path, kept)
         except FileExistsError:

@@ -2,22 +2,35 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+import anyio
 import msgspec
 from anyio import to_thread
 
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import FORMAT_VERSION, Header
 from pi_rpc.core.errors import Invalid, Locked, Missing, Refused
-from pi_rpc.core.ports import CopiedRows, Ids, NewLine, SessionListing, StoredSession
+from pi_rpc.core.ports import (
+    CopiedRows,
+    Ids,
+    Meter,
+    NewLine,
+    Repaired,
+    SearchPage,
+    SessionListing,
+    StoredSession,
+)
+from pi_rpc.core.searching import SearchQuery, place_of, searched_in
 from pi_rpc.store.catalog import is_session_id
 from pi_rpc.store.copying import FileRows
 from pi_rpc.store.disk import resolved
+from pi_rpc.store.hits import Hits
 from pi_rpc.store.loading import load_to_read
 from pi_rpc.store.memory import MemorySession, memory_session
+from pi_rpc.store.publishing import publish_chunks
 from pi_rpc.store.summary import Summary
 
 
@@ -26,6 +39,7 @@ class MemoryStore:
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
+        self._limiter = anyio.CapacityLimiter(1)
         self._owned: dict[str, MemorySession] = {}
         """The session that holds each history; it is closed while nobody owns it."""
 
@@ -50,7 +64,11 @@ class MemoryStore:
         return session
 
     async def open(
-        self, session: str | Path, mode: Literal["own", "read"], cwd: str | None = None
+        self,
+        session: str | Path,
+        mode: Literal["own", "read"],
+        cwd: str | None = None,
+        meter: Meter | None = None,
     ) -> StoredSession:
         """A kept session by id or unambiguous beginning of one; there are no paths.
 
@@ -108,7 +126,7 @@ class MemoryStore:
         session.diagnostics = loaded.diagnostics
         return session
 
-    async def listing(self, cwd: str | None) -> list[SessionListing]:
+    async def listing(self, cwd: str | None, meter: Meter | None = None) -> list[SessionListing]:
         """Every kept session, latest activity first; of one working directory if given."""
         found = []
         for held in self._owned.values():
@@ -133,6 +151,28 @@ class MemoryStore:
             raise _locked()
         del self._owned[session_id]
         return None
+
+    async def search(
+        self, query: SearchQuery, cwd: str | None, cursor: str | None, limit: int
+    ) -> SearchPage:
+        """Entries of every branch that a query means, newest first. Raises Invalid `bad_cursor`."""
+        hits = Hits(query, None if cursor is None else place_of(cursor), limit)
+        for listing in await self.listing(cwd):
+            for row, line in enumerate(self._owned[listing.session_id].lines):
+                found = searched_in(line)
+                if found is not None:
+                    hits.take(found, row, listing)
+        return hits.page()
+
+    async def repair(self, session: str | Path) -> Repaired:
+        """Nothing: what is kept here was never damaged. Raises what `open` raises."""
+        if not self._owned[self._id_of(session, None)].closed:
+            raise _locked()
+        return Repaired([])
+
+    async def publish(self, target: Path, chunks: AsyncIterable[bytes]) -> int:
+        """Write a new file; there is a disk for what is meant to leave. Raises as a disk does."""
+        return await publish_chunks(target, chunks, self._limiter)
 
 
 def _locked() -> Locked:

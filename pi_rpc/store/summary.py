@@ -2,18 +2,24 @@
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pi_rpc.core.codec import decode, header_from_object
+from pi_rpc.core.codec import decode, encode, header_from_object
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Damaged, Failure, Invalid
 from pi_rpc.core.messages import JsonObject, blocks_of, texts_of
-from pi_rpc.core.ports import SessionListing
-from pi_rpc.store.disk import BLOCK_BYTES, LINE_BYTES_MAX, open_regular
-from pi_rpc.store.stamps import iso_from_ms, ms_from_iso
+from pi_rpc.core.ports import Meter, SessionListing
+from pi_rpc.core.stamps import iso_from_ms, ms_from_iso
+from pi_rpc.store.database import Database
+from pi_rpc.store.disk import open_regular
+from pi_rpc.store.reading import FileMark, blocks_from, mark_of, starts_as
+
+if TYPE_CHECKING:
+    import sqlite3
 
 NO_MESSAGES = "(no messages)"
 FIRST_MESSAGE_CHARACTERS_MAX = 4096
@@ -143,50 +149,91 @@ class Summary:
             self.first_message = text[:FIRST_MESSAGE_CHARACTERS_MAX] or None
 
 
+class _Kept(msgspec.Struct, array_like=True):
+    """A summary as the cache holds it."""
+
+    mark: FileMark
+    session_id: str
+    timestamp: str
+    cwd: str
+    parent_session: str | None
+    message_count: int
+    name: str | None
+    first_message: str | None
+    latest_ms: float | None
+
+
 class FileSummary:
     """The summary of a file, and how far it was read; it goes on where it stopped."""
 
-    def __init__(self, state: os.stat_result) -> None:
+    def __init__(self) -> None:
         self.summary = Summary()
-        self.state = state
-        self._offset = 0
+        self.mark: FileMark | None = None
+        """Of what was read; None before anything was."""
 
     def is_of(self, state: os.stat_result) -> bool:
         """Whether the file is still the one that was read."""
-        return (
-            os.path.samestat(state, self.state)
-            and state.st_size == self.state.st_size
-            and state.st_mtime_ns == self.state.st_mtime_ns
-        )
-
-    def may_go_on(self, state: os.stat_result) -> bool:
-        """Whether the file is the one that was read, with more in it."""
-        return os.path.samestat(state, self.state) and state.st_size > self.state.st_size
+        return self.mark is not None and self.mark.is_of(state)
 
     def read(self, path: Path) -> None:
         """Read to the end of the file. Raises Failure when it is no session or cannot be read."""
         fd = open_regular(path, writable=False)
         try:
-            self.state = os.fstat(fd)
-            self._read(fd)
+            state = os.fstat(fd)
+            if self.mark is None or not starts_as(fd, state, self.mark):
+                self.summary, self.mark = Summary(), None
+            covered = self._read(fd, 0 if self.mark is None else self.mark.covered)
+            self.mark = mark_of(fd, state, covered)
         except OSError as error:
             raise Invalid("not_a_session", str(error)) from error
         finally:
             os.close(fd)
 
-    def _read(self, fd: int) -> None:
-        rest = b""
-        while block := os.pread(fd, BLOCK_BYTES, self._offset + len(rest)):
-            *lines, rest = (rest + block).split(b"\n")
+    def _read(self, fd: int, covered: int) -> int:
+        for lines, rest in blocks_from(fd, covered):
             for line in lines:
                 self.summary.take(line)
-            self._offset += sum(map(len, lines)) + len(lines)
-            if len(rest) > LINE_BYTES_MAX:
-                raise Damaged("line_too_long", offset=self._offset)
-        # A line without a newline counts if it is whole; else it may still grow, and is read again.
-        if _is_whole(rest):
-            self.summary.take(rest)
-            self._offset += len(rest)
+            covered += sum(map(len, lines)) + len(lines)
+            # A line without a newline counts if it is whole; else it may still grow, and is read
+            # again.
+            if rest is not None and _is_whole(rest):
+                self.summary.take(rest)
+                covered += len(rest)
+        return covered
+
+    def as_bytes(self) -> bytes | None:
+        """The summary for the cache; None when there is nothing to keep."""
+        summary, header = self.summary, self.summary.header
+        if header is None or self.mark is None:
+            return None
+        kept = _Kept(
+            self.mark,
+            header.session_id,
+            header.timestamp,
+            header.cwd,
+            header.parent_session,
+            summary.message_count,
+            summary.name,
+            summary.first_message,
+            summary.latest_ms,
+        )
+        return encode(msgspec.to_builtins(kept))
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> "FileSummary | None":
+        """A summary out of the cache; None when it is none of ours."""
+        try:
+            kept = msgspec.convert(decode(stored), _Kept)
+        except (msgspec.MsgspecError, Damaged):
+            return None
+        found = cls()
+        found.mark = kept.mark
+        summary = found.summary
+        summary.header = Header(kept.session_id, kept.timestamp, kept.cwd, kept.parent_session)
+        summary.message_count = kept.message_count
+        summary.name, summary.first_message = kept.name, kept.first_message
+        summary.latest_ms = kept.latest_ms
+        return found
 
 
 def _is_whole(line: bytes) -> bool:
@@ -199,27 +246,66 @@ def _is_whole(line: bytes) -> bool:
 class Summaries:
     """Listings of files, remembered as long as the files stay as they are."""
 
-    def __init__(self, kept_max: int = 20_000) -> None:
+    def __init__(self, cache: Database | None = None, kept_max: int = 20_000) -> None:
+        self._cache = cache
         self._kept: dict[Path, FileSummary] = {}
         self._kept_max = kept_max
 
-    def of(self, path: Path) -> SessionListing | None:
-        """The listing of a file; None when it is no session or cannot be read."""
-        try:
-            state = path.stat()
+    def of(
+        self, files: Sequence[tuple[Path, os.stat_result]], meter: Meter | None = None
+    ) -> list[SessionListing]:
+        """The listings of files, in their order, but for what is no session or cannot be read."""
+        meter = Meter() if meter is None else meter
+        meter.total = sum(state.st_size for _, state in files)
+        self._learn([path for path, _ in files if path not in self._kept])
+        changed: list[tuple[Path, FileSummary]] = []
+        found = []
+        for path, state in files:
+            meter.done += state.st_size
             kept = self._kept.get(path)
             if kept is None or not kept.is_of(state):
-                if kept is None or not kept.may_go_on(state):
-                    kept = FileSummary(state)
-                kept.read(path)
-                self._keep(path, kept)
+                kept = self._read(path, kept or FileSummary())
+                if kept is None:
+                    continue
+                changed.append((path, kept))
+            listing = kept.summary.listing(path, state.st_mtime_ns / 1e6)
+            if listing is not None:
+                found.append(listing)
+        self._tell(changed)
+        return found
+
+    def _read(self, path: Path, kept: FileSummary) -> FileSummary | None:
+        try:
+            kept.read(path)
         except (Failure, OSError):
             # A picker shows what can be shown; opening such a file by its name says what is wrong.
             self._kept.pop(path, None)
             return None
-        return kept.summary.listing(path, kept.state.st_mtime_ns / 1e6)
-
-    def _keep(self, path: Path, kept: FileSummary) -> None:
-        while len(self._kept) >= self._kept_max:
+        while len(self._kept) >= self._kept_max and path not in self._kept:
             del self._kept[next(iter(self._kept))]
         self._kept[path] = kept
+        return kept
+
+    def _learn(self, paths: Sequence[Path]) -> None:
+        if self._cache is None or not paths:
+            return
+
+        def work(connection: "sqlite3.Connection") -> list[tuple[Path, bytes]]:
+            ask = "SELECT listed FROM files WHERE path = ? AND listed IS NOT NULL"
+            rows = ((path, connection.execute(ask, [os.fsencode(path)])) for path in paths)
+            return [(path, row[0]) for path, found in rows for row in found]
+
+        for path, stored in self._cache.read(work) or ():
+            kept = FileSummary.from_bytes(stored)
+            if kept is not None and len(self._kept) < self._kept_max:
+                self._kept[path] = kept
+
+    def _tell(self, changed: Sequence[tuple[Path, FileSummary]]) -> None:
+        rows = [(os.fsencode(path), kept.as_bytes()) for path, kept in changed]
+        if self._cache is None or not rows:
+            return
+        tell = (
+            "INSERT INTO files (path, listed) VALUES (?, ?)"
+            " ON CONFLICT (path) DO UPDATE SET listed = excluded.listed"
+        )
+        self._cache.write(lambda connection: connection.executemany(tell, rows))

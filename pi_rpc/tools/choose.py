@@ -3,21 +3,25 @@
 from collections.abc import Callable, Sequence
 
 from pi_rpc.core.errors import Missing
-from pi_rpc.core.ports import Tool
-from pi_rpc.tools.bash import BashSettings, BashTool
+from pi_rpc.core.ports import Shell, Tool
+from pi_rpc.tools.bash import BashTool
+from pi_rpc.tools.command import CommandSettings
 from pi_rpc.tools.edit import EditTool
+from pi_rpc.tools.find import FindTool
+from pi_rpc.tools.grep import GrepTool
 from pi_rpc.tools.ls import LsTool
 from pi_rpc.tools.read import ReadTool
+from pi_rpc.tools.shell import UserShell
 from pi_rpc.tools.write import WriteTool
 
-KNOWN = ("read", "write", "edit", "bash", "ls")
+KNOWN = ("read", "write", "edit", "bash", "grep", "find", "ls")
 """Every tool of this room."""
 ACTIVE_BY_DEFAULT = ("read", "write", "edit", "bash")
 """Those a session begins with."""
 
 
 def tool_set(
-    active: Sequence[str] = ACTIVE_BY_DEFAULT, bash: BashSettings | None = None
+    active: Sequence[str] = ACTIVE_BY_DEFAULT, bash: CommandSettings | None = None
 ) -> dict[str, Tool]:
     """The named tools, in the order named. Raises Missing `tool_not_found`."""
     makers: dict[str, Callable[[], Tool]] = {
@@ -25,6 +29,8 @@ def tool_set(
         "write": WriteTool,
         "edit": EditTool,
         "bash": lambda: BashTool(bash),
+        "grep": GrepTool,
+        "find": FindTool,
         "ls": LsTool,
     }
     for name in active:
@@ -34,3 +40,8 @@ def tool_set(
                 "tool_not_found", f"There is no tool {name}; there are {known}.", name=name
             )
     return {name: makers[name]() for name in active}
+
+
+def user_shell(settings: CommandSettings | None = None) -> Shell:
+    """Where the user's own commands run."""
+    return UserShell(settings)

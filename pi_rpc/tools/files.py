@@ -177,3 +177,20 @@ def _require_regular(status: os.stat_result, path: Path) -> None:
         raise Refused("is_a_directory", f"{path}: is a directory", path=str(path))
     if not stat.S_ISREG(status.st_mode):
         raise Refused("not_a_file", f"{path}: is not a regular file", path=str(path))
+
+
+def require_folder(path: Path) -> None:
+    """Raises Missing `file_not_found`, Refused `not_a_directory`."""
+    with system_failures(path):
+        if not stat.S_ISDIR(path.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+
+def shown_name(name: str) -> str:
+    """A name of the disk as text; one that is no UTF-8 is shown as well as it can be."""
+    return shown_bytes(os.fsencode(name))
+
+
+def shown_bytes(raw: bytes) -> str:
+    """Bytes as text, as well as they can be shown."""
+    return raw.decode("utf-8", "replace")

@@ -17,7 +17,7 @@ from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Stopped
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
 from pi_rpc.core.ports import CallContext, Effect
-from pi_rpc.tools.files import system_failures
+from pi_rpc.tools.files import shown_name, system_failures
 from pi_rpc.tools.paths import resolved
 from pi_rpc.tools.truncate import Limits, head, size_text
 
@@ -88,6 +88,5 @@ def _names_in(path: Path, context: CallContext) -> Iterator[str]:
                 raise Stopped("aborted", "Listing was stopped.")
             if entry.is_symlink() and not Path(entry.path).exists():
                 continue
-            # A name that is no UTF-8 is shown as well as it can be.
-            name = os.fsencode(entry.name).decode("utf-8", "replace")
+            name = shown_name(entry.name)
             yield f"{name}/" if entry.is_dir() else name

@@ -31,21 +31,33 @@ class Output:
         self._is_spilling = False
         self._raw_bytes = 0
 
-    async def feed(self, chunk: bytes) -> None:
-        """Take in the next piece. May write to the disk, and does not fail when the disk does."""
-        self._raw_bytes += len(chunk)
-        self._tail.feed(self._plain.feed(chunk))
-        await self._keep(chunk)
+    async def feed(self, chunk: bytes) -> str:
+        """Take in the next piece; its plain text.
 
-    async def end(self) -> None:
+        May write to the disk, and does not fail when the disk does.
+        """
+        self._raw_bytes += len(chunk)
+        text = self._plain.feed(chunk)
+        self._tail.feed(text)
+        await self._keep(chunk)
+        return text
+
+    async def end(self) -> str:
         """No more will come: what was held back is given out, and the file is closed."""
-        self._tail.feed(self._plain.feed(b"", final=True))
+        text = self._plain.feed(b"", final=True)
+        self._tail.feed(text)
         await self._keep(b"")
         self._spill.close()
+        return text
 
     def truncation(self) -> Truncation:
         """The end of what was printed so far."""
         return self._tail.truncation()
+
+    @property
+    def spill_path(self) -> Path | None:
+        """The file that holds all of it, when it is long."""
+        return self._spill.path
 
     def details(self, kept: Truncation) -> JsonObject:
         """`truncation`, `fullOutputPath` and `fullOutputCut`, where there is something to say."""
@@ -134,7 +146,9 @@ class _Spill:
 
     def _opened(self) -> int:
         if self._descriptor is None:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Parents made along the way would be open to others.
+            for folder in (*reversed(self._folder.parents), self._folder):
+                folder.mkdir(mode=0o700, exist_ok=True)
             path = self._folder / f"bash-{secrets.token_hex(8)}.log"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
             self._descriptor = os.open(path, flags, 0o600)

@@ -106,6 +106,8 @@ class Peer:
         self._is_paused = False
         """Holds: true while the outbox keeps us from reading."""
         self._is_closing = False
+        self._is_given_up = False
+        """Holds: true when a wait for the other side to read was in vain, which is not repeated."""
 
     async def __aenter__(self) -> Self:
         self._tasks = anyio.create_task_group()
@@ -132,7 +134,7 @@ class Peer:
                 _abandon(running.awaitable)
                 self._finish(running, bytes_from_error(running.request.id, cancelled("closing")))
             with anyio.CancelScope(shield=True):
-                await self.drain(self.limits.farewell_s)
+                await self.drain(0 if self._is_given_up else self.limits.farewell_s)
             self._transport.close()
 
     async def run(self, drain_s: float | None = None) -> EndReason:
@@ -160,7 +162,9 @@ class Peer:
                     self._is_quiet = anyio.Event()
                 await self._is_quiet.wait()
             await self._outbox.flush()
+            self._is_given_up = False
             return True
+        self._is_given_up = self._outbox.held_bytes > 0
         return False
 
     @property
@@ -293,8 +297,13 @@ class Peer:
             payload = self._payload_of(failure, request)
         reply(self._bounded(payload, request.id))
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more request may wait for its handler."""
+        return len(self._running) < self.limits.in_flight
+
     def _start(self, request: Request, awaitable: Awaitable[Any], reply: Reply) -> None:
-        if len(self._running) >= self.limits.in_flight:
+        if not self.has_room:
             _abandon(awaitable)
             raise overfull(
                 "too_many_in_flight",

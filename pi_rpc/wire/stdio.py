@@ -17,6 +17,12 @@ from pi_rpc.wire.descriptors import READ_BYTES, StdioDescriptors, wait_until_rea
 from pi_rpc.wire.outbox import LIMIT_BYTES, Outbox, sink_for
 from pi_rpc.wire.transport import Ended, Receive
 
+LINGER_S = 30e-6
+"""How long the loop is held up to see whether more input is on its way."""
+
+LINGER_READS_MAX = 16
+"""How many reads one turn of the loop takes, so that everything else has its turn too."""
+
 _Arrived = Callable[[bytes | OSError], None]
 
 
@@ -111,24 +117,32 @@ class _WatchedSource:
         self._arrived = arrived
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(fd, self._readable)
+        self._is_watched = True
 
     def pause(self) -> None:
+        self._is_watched = False
         self._loop.remove_reader(self._fd)
 
     def resume(self) -> None:
+        self._is_watched = True
         self._loop.add_reader(self._fd, self._readable)
 
     def close(self) -> None:
-        self._loop.remove_reader(self._fd)
+        self.pause()
         os.close(self._fd)
 
     def _readable(self) -> None:
-        read = _read(self._fd)
-        if not read or isinstance(read, OSError):
+        for _ in range(LINGER_READS_MAX):
+            read = _read(self._fd)
             if read is None:
                 return
-            self._loop.remove_reader(self._fd)
-        self._arrived(read)
+            if not read or isinstance(read, OSError):
+                self.pause()
+            self._arrived(read)
+            # Whoever was answered often asks again at once; a turn of the loop costs more than
+            # the moment until then.
+            if not self._is_watched or not select.select([self._fd], [], [], LINGER_S)[0]:
+                return
 
 
 class _ThreadSource:

@@ -73,6 +73,11 @@ class LineProcess:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
+    def memory_mb(self) -> float:
+        """What is resident now, in MiB."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
     def cpu_s(self) -> float:
         """Processor time used so far, in user and system mode."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -17,12 +17,15 @@ class Ours:
     """One daemon whose offline model answers in ``words`` deltas."""
 
     def __init__(self, folder: Path, workspace: Path, command: Path, words: int) -> None:
-        (folder / "settings.json").write_text(json.dumps({"compaction": {"enabled": False}}))
-        reply = {"text": WORD * words, "chunk": len(WORD), "usage": {"input": 100, "output": 1}}
-        script = folder / "script.json"
-        script.write_text(json.dumps({"default": reply}))
+        settings = folder / "settings.json"
+        if not settings.exists():
+            settings.write_text(json.dumps({"compaction": {"enabled": False}}))
         env = {**os.environ, "HOME": str(folder), "PI_CODING_AGENT_DIR": str(folder)}
-        env["PI_RPC_SCRIPT"] = str(script)
+        if words:
+            reply = {"text": WORD * words, "chunk": len(WORD), "usage": {"input": 100, "output": 1}}
+            script = folder / "script.json"
+            script.write_text(json.dumps({"default": reply}))
+            env["PI_RPC_SCRIPT"] = str(script)
         self.process = LineProcess([str(command)], workspace, env, folder / "stderr.txt")
         self.session_id = ""
         self._workspace = workspace

@@ -1,9 +1,11 @@
 """What every provider promises, whoever answers behind it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from pi_rpc.core.messages import JsonObject
@@ -17,14 +19,57 @@ from pi_rpc.core.reply import (
     ReplyEnded,
     ReplyStarted,
 )
+from pi_rpc.providers.remote import Access, RemoteProvider
 from pi_rpc.providers.script import script_from_object
 from pi_rpc.providers.scripted import ScriptedProvider
+from tests.providers.streams import APIS, STREAMS, model_of
 
 MESSAGES: list[JsonObject] = [{"role": "user", "content": "read README.md"}]
 
 
 def scripted(**reply: Any) -> Provider:
     return ScriptedProvider(script_from_object({"replies": [reply]}))
+
+
+class Canned:
+    """What a server would send, without one: one read for each chunk."""
+
+    content_type = "text/event-stream"
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+
+    async def open(self, url: str, headers: dict[str, str], body: bytes) -> "Canned":
+        return Canned(list(self._chunks))
+
+    async def read(self) -> bytes:
+        await anyio.lowlevel.checkpoint()
+        return self._chunks.pop(0) if self._chunks else b""
+
+    async def read_rest(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def close(self) -> None:
+        self._chunks.clear()
+
+
+def remote(api: str, raw: bytes) -> Provider:
+    async def open_door() -> Access:
+        return Access()
+
+    half = len(raw) // 2
+    http: Any = Canned([raw[:half], raw[half:]])
+    return RemoteProvider(model_of(api), APIS[api], open_door, http)
+
+
+def remote_bodies() -> dict[str, Callable[[], Provider]]:
+    """Each API with a whole stream, a cut one and one that cannot be read."""
+    made: dict[str, Callable[[], Provider]] = {}
+    for api, raw in STREAMS.items():
+        made[api] = partial(remote, api, raw)
+        made[f"{api} cut"] = partial(remote, api, raw[: len(raw) // 3])
+        made[f"{api} garbled"] = partial(remote, api, raw[: len(raw) // 3] + b"\n\ndata: {\n\n")
+    return made
 
 
 FULL = {"thinking": "hm", "text": "I look.", "tools": [{"name": "read", "args": {"path": "a"}}]}
@@ -34,6 +79,7 @@ BODIES: dict[str, Callable[[], Provider]] = {
     "scripted and delayed": lambda: scripted(**FULL, delayMs=0.01, chunk=2),
     "scripted and empty": scripted,
     "scripted and failing": lambda: scripted(text="half", error={"status": 529}),
+    **remote_bodies(),
 }
 
 

@@ -1,6 +1,6 @@
 """One promise, every body: a store of files and a store in memory."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
@@ -9,7 +9,8 @@ import pytest
 from pi_rpc.core.codec import decode, encode
 from pi_rpc.core.entries import Kind, label
 from pi_rpc.core.errors import Failure, Invalid, Locked, Missing, Refused
-from pi_rpc.core.ports import CopiedRows, NewLine, Store
+from pi_rpc.core.ports import CopiedRows, NewLine, Repaired, Store
+from pi_rpc.core.searching import SearchQuery
 from pi_rpc.store.choose import open_memory_store, open_store
 from tests.store.samples import (
     CWD,
@@ -312,3 +313,47 @@ async def test_a_kind_is_kept_through_a_file(store: Store) -> None:
     session = await store.create(header(), [NewLine(raw, "0000000b", -1, body.kind)])
     await session.close()
     assert list((await store.open("s1", "read")).heads.kinds) == [Kind.LABEL]
+
+
+async def test_words_are_found_on_every_branch_newest_first(store: Store) -> None:
+    session = await store.create(header("old"), [*chain(2), line("0000000b", 0, "00000001", "Two")])
+    await session.close()
+    await (await store.create(header("new", "/w"), chain(1))).close()
+    for _ in range(2):
+        page = await store.search(SearchQuery(("text",)), None, None, 2)
+        assert len(page.hits) == 2
+        assert page.next_cursor is not None
+        rest = await store.search(SearchQuery(("text",)), None, page.next_cursor, 2)
+        assert len(rest.hits) == 1
+        assert rest.next_cursor is None
+        [hit] = (await store.search(SearchQuery(("two",)), CWD, None, 9)).hits
+        assert (hit.session_id, hit.entry_id, hit.role) == ("old", "0000000b", "user")
+        assert (hit.snippet, hit.cwd) == ("Two", CWD)
+        assert (await store.search(SearchQuery(("two",)), "/w", None, 9)).hits == []
+    with pytest.raises(Invalid) as caught:
+        await store.search(SearchQuery(("text",)), None, "later", 9)
+    assert caught.value.reason == "bad_cursor"
+
+
+async def test_a_good_session_needs_no_repair_and_an_owned_one_gets_none(store: Store) -> None:
+    session = await store.create(header("mine"), chain(2))
+    with pytest.raises(Locked):
+        await store.repair("mine")
+    await session.close()
+    assert await store.repair("mine") == Repaired([])
+    with pytest.raises(Missing):
+        await store.repair("nobody")
+
+
+async def test_what_is_published_is_there_whole_and_replaces_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"one"
+        yield b"two"
+
+    assert await store.publish(tmp_path / "out", chunks()) == 6
+    assert (tmp_path / "out").read_bytes() == b"onetwo"
+    with pytest.raises(Refused) as caught:
+        await store.publish(tmp_path / "out", chunks())
+    assert caught.value.reason == "file_exists"

@@ -22,10 +22,14 @@ WORKING: dict[str, dict[str, Any]] = {
     "write": {"path": "new", "content": "x"},
     "edit": {"path": "file", "edits": EDITS},
     "bash": {"command": "echo x", "timeout": "4"},
+    "grep": {"pattern": "a", "limit": "4"},
+    "find": {"pattern": "f*", "limit": "4"},
     "ls": {"path": "."},
 }
 REQUIRED = {"read": ["path"], "write": ["path", "content"], "edit": ["path", "edits"]} | {
     "bash": ["command"],
+    "grep": ["pattern"],
+    "find": ["pattern"],
     "ls": [],
 }
 EFFECTS = {
@@ -33,6 +37,8 @@ EFFECTS = {
     "write": "workspace",
     "edit": "workspace",
     "bash": "outside",
+    "grep": "none",
+    "find": "none",
     "ls": "none",
 }
 

@@ -15,7 +15,7 @@ import msgspec
 
 from pi_rpc.config import Settings
 from pi_rpc.frontends.native.server import Server
-from pi_rpc.frontends.native.table import METHODS, NOTIFICATIONS
+from pi_rpc.frontends.native.table import METHODS, NOTIFICATIONS, REQUESTS
 from pi_rpc.wire.framing import FrameDecoder
 from pi_rpc.wire.pair import MemoryTransport, joined
 from pi_rpc.wire.peer import Peer
@@ -95,7 +95,9 @@ class Client:
     def _check(self, message: dict[str, Any]) -> None:
         method, shape = message.get("method"), None
         told: dict[str, Any] = message.get("params") or message.get("result") or {}
-        if method is not None:
+        if method is not None and "id" in message:
+            shape = REQUESTS[method].params
+        elif method is not None:
             shape = NOTIFICATIONS[method].shape
             if "seq" in told:
                 self._check_seq(method, told)
@@ -153,7 +155,7 @@ class Daemon:
 
 def is_notification(message: Any) -> bool:
     """Whether a message wants no answer and is none."""
-    return isinstance(message, dict) and "method" in message
+    return isinstance(message, dict) and "method" in message and "id" not in message
 
 
 def shown(message: Any) -> str:

@@ -11,7 +11,7 @@ Directives
     @handshake {…}                  the handshake is made with these capabilities
     @settings {…}                   the user's settings file
     @script {…}                     what the offline model answers
-    @file NAME TEXT                 a file in $cwd; JSON text in quotes, else a line
+    @file NAME TEXT                 a file in $cwd, or at a path; JSON text in quotes, else a line
     @holds NAME TEXT                the file says so now
     @folder NAME as $name           a folder beside $cwd
     @gone PATH                      a file or folder is removed

@@ -32,7 +32,13 @@ class World:
 
     def settings(self) -> Settings:
         """What a host in this world goes by."""
-        environment = {"PI_CODING_AGENT_DIR": str(self._agent_dir)}
+        # The home of whoever runs the tests has nothing to say here.
+        home = str(self._folder / "home")
+        environment = {"PI_CODING_AGENT_DIR": str(self._agent_dir), "HOME": home}
+        own = self._agent_dir / "settings.json"
+        if not (own.is_file() and '"versions"' in own.read_text()):
+            # Versions of files are kept only where a conversation is about them.
+            environment["PI_RPC_VERSIONS"] = "off"
         script = None if self._script is None else str(self._script)
         return settings_from(environment, script_file=script, durability="off")
 
@@ -40,7 +46,12 @@ class World:
         """Raise AssertionError when a session file has lost what stood in it."""
         for path in sorted(self._agent_dir.rglob("*.jsonl")):
             now, before = path.read_bytes(), self._before.get(path, b"")
-            assert now.startswith(before), f"{path.name} has lost what stood in it"
+            kept = now.startswith(before) or any(
+                # A file that was made anew leaves the old one beside it.
+                old.read_bytes() == before
+                for old in path.parent.glob(f"{path.name}*.bak")
+            )
+            assert kept, f"{path.name} has lost what stood in it"
             self._before[path] = now
 
     def do(self, name: str, rest: str) -> None:
@@ -53,6 +64,7 @@ class World:
                 self._script.write_text(json.dumps(json.loads(rest)))
             case "file":
                 path, text = self._named_text(rest)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             case "holds":
                 path, text = self._named_text(rest)
@@ -85,7 +97,8 @@ class World:
 
     def _named_text(self, rest: str) -> tuple[Path, str]:
         name, _, text = rest.partition(" ")
-        return self._cwd / name, json.loads(text) if text.startswith('"') else f"{text}\n"
+        path = self._cwd / filled(name, self.names)
+        return path, json.loads(text) if text.startswith('"') else f"{text}\n"
 
     def _parts(self, rest: str) -> tuple[Path, str, str]:
         found = re.fullmatch(r"(\S+) as \$(\w+)(?: in (\S+))?", rest)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_rpc.core.entries import Kind
-from pi_rpc.core.heads import Heads, cut_circles
+from pi_rpc.core.heads import BLOCK_ROWS, Columns, Heads, cut_circles
 
 ids = st.one_of(
     st.integers(0, 2**32 - 1).map(lambda number: f"{number:08x}"),
@@ -30,6 +30,37 @@ def test_an_id_names_the_first_row_that_has_it(drawn: list[str]) -> None:
         assert heads.is_shadowed(row) == (row != first)
         assert heads.parents[row] == (row - 1 if row == first else -1)
     assert heads.last_row() == (drawn.index(drawn[-1]) if drawn else -1)
+
+
+@given(st.lists(ids, max_size=40), st.integers(0, 40), st.lists(ids, max_size=9))
+def test_sorted_ids_change_no_answer(drawn: list[str], at: int, asked: list[str]) -> None:
+    plain, quick = Heads(), Heads()
+    for place, entry_id in enumerate(drawn):
+        if place == at:
+            quick.sort_ids()
+        plain.append(entry_id, -1, Kind.USER)
+        quick.append(entry_id, -1, Kind.USER)
+    assert quick.columns() == plain.columns()
+    assert quick.unsorted_rows == (len(drawn) - at if at < len(drawn) else len(drawn))
+    assert [quick.row_of(each) for each in drawn + asked] == [
+        plain.row_of(each) for each in drawn + asked
+    ]
+
+
+def test_many_ids_are_sorted_in_blocks() -> None:
+    heads = Heads()
+    count = BLOCK_ROWS * 2 + 10
+    spread = array("I", [number * 2_654_435_761 % 2**32 for number in range(count)])
+    heads.extend(Columns(spread.tobytes(), array("i", [-1]) * count, bytes(count), {}))
+    heads.sort_ids()
+    heads.append("ffffff00", -1, Kind.USER)
+    heads.sort_ids()
+    assert heads.unsorted_rows == 0
+    for row in (0, BLOCK_ROWS - 1, BLOCK_ROWS, count - 1, count):
+        assert heads.row_of(heads.id_of(row)) == row
+    assert heads.row_of("ffffff01") is None
+    heads.truncate(5)
+    assert (heads.row_of("ffffff00"), heads.unsorted_rows) == (None, 5)
 
 
 @given(st.lists(ids, max_size=30), st.integers(0, 30))

@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from pi_rpc.core.messages import ToolDeclaration
-from pi_rpc.core.prompt import Declared, declared_for, declared_in, system_patch
+from pi_rpc.core.prompt import (
+    Declared,
+    PromptParts,
+    declared_for,
+    declared_in,
+    is_section_name,
+    system_patch,
+    with_sections,
+)
 
 READ = ToolDeclaration("read", "Show a file.", {"type": "object"})
 EDIT = ToolDeclaration("edit", "Change a file.", {"type": "object"})
@@ -57,3 +65,39 @@ def test_what_a_context_declares_is_read_back_from_what_was_said() -> None:
     said = system_patch(declared_in(None), wanted, 1)
     assert declared_in(said) == wanted
     assert system_patch(declared_in(said), wanted, 2) is None
+
+
+def test_sections_stand_in_their_order() -> None:
+    parts = PromptParts(None, "More.", (("/a", "x"),), (("s", "d", "/s"),))
+    bash = ToolDeclaration("bash", "Run.", {"type": "object"})
+    names = ["preamble", "tools", "rules", "addendum", "project_context", "skills", "cwd"]
+    assert list(declared_for("/w", [bash], parts).sections) == names
+
+
+def test_a_system_prompt_of_the_user_leaves_tools_and_rules_to_itself() -> None:
+    wanted = declared_for("/w", [READ, EDIT], PromptParts(system="Mine.\n", addendum=" \n"))
+    assert wanted.sections == {"preamble": "Mine.", "cwd": "<cwd>\n/w\n</cwd>"}
+    assert list(wanted.tools) == ["read", "edit"]
+
+
+def test_rules_speak_of_the_tools_there_are() -> None:
+    def rules(*names: str) -> str:
+        tools = [ToolDeclaration(name, name, {}) for name in names]
+        return declared_for("/w", tools).sections.get("rules", "")
+
+    assert "with bash" in rules("bash")
+    assert rules("read") == ""
+    assert "edit" in rules("edit", "write")
+    assert "Look for files" not in rules("bash", "grep")
+
+
+def test_sections_of_hooks_replace_add_and_leave_out() -> None:
+    wanted = declared_for("/w", [])
+    made = with_sections(wanted, {"preamble": "Other.", "rules": "Be brief.", "cwd": None})
+    assert made.sections == {"preamble": "Other.", "rules": "<rules>\nBe brief.\n</rules>"}
+    assert with_sections(wanted, {}) == wanted
+
+
+@pytest.mark.parametrize(("name", "is_one"), [("a_b-1", True), ("A", False), ("1", False)])
+def test_names_of_sections_become_tags(name: str, is_one: bool) -> None:
+    assert is_section_name(name) is is_one

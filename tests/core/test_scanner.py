@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.heads import Heads
-from pi_rpc.core.scanner import DIAGNOSTICS_MAX, Scan, Scanner
+from pi_rpc.core.scanner import DIAGNOSTICS_MAX, LINES_BEFORE_HEADER_MAX, Scan, Scanner
 
 HEADER = b'{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"/w"}'
 
@@ -261,6 +261,14 @@ def test_what_follows_the_last_newline_counts_if_it_is_whole(
 def test_a_file_without_a_header_is_no_session(data: bytes) -> None:
     with pytest.raises(Invalid) as caught:
         scanned(data + b"\n" + (HEADER if data.startswith((b"{", b"[")) else b""))
+    assert caught.value.reason == "not_a_session"
+
+
+def test_a_long_text_is_known_to_be_no_session_before_it_is_read_to_its_end() -> None:
+    scanner = Scanner()
+    text = b"words\n" * (LINES_BEFORE_HEADER_MAX + 1)
+    with pytest.raises(Invalid) as caught:
+        scanner.take(text, len(text))
     assert caught.value.reason == "not_a_session"
 
 

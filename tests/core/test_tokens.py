@@ -3,6 +3,7 @@
 import pytest
 
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.policy import OURS, PI3
 from pi_rpc.core.tokens import (
     ContextTokens,
     context_tokens,
@@ -144,3 +145,25 @@ def test_a_usage_without_a_total_is_the_sum_of_its_parts() -> None:
     assert trusted_usage(said("assistant", usage=usage)) == 10
     assert trusted_usage(said("assistant", usage={"input": "x", "output": True})) == 0
     assert trusted_usage(said("assistant")) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "pi", "ours"),
+    [
+        ("abcde", 2, 2),
+        ("读取文件", 1, 4),
+        ("abcd读", 2, 2),
+        ("한국어", 1, 3),
+        ("😀", 1, 1),
+        ("𠀀", 1, 1),
+    ],
+)
+def test_a_cjk_character_is_a_token_where_that_is_the_rule(text: str, pi: int, ours: int) -> None:
+    message = {"role": "user", "content": text}
+    assert (PI3.tokens_of(message), OURS.tokens_of(message)) == (pi, ours)
+
+
+def test_cjk_arguments_of_a_call_count_too() -> None:
+    call = {"type": "toolCall", "name": "read", "arguments": {"path": "文件"}}
+    message = {"role": "assistant", "content": [call]}
+    assert OURS.tokens_of(message) > PI3.tokens_of(message)

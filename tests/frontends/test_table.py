@@ -45,6 +45,7 @@ def test_a_notification_carries_what_its_event_tells(event: type[msgspec.Struct]
         "new_runtime_id": "new",
         "provider": "model",
         "model_id": "model",
+        "attempts_max": "max_attempts",
     }
     carried = {renamed.get(field.name, field.name) for field in msgspec.structs.fields(event)}
     assert carried <= told

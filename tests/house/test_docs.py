@@ -30,20 +30,34 @@ PLANNED = "### Rooms that stand in the plan and are empty so far"
 """The one place that may name what is not there."""
 
 ELSEWHERE = {
+    ".pi/settings.json": "a project's own",
     ".trash/": "in the sessions folder",
+    "AGENTS.md": "a project's own",
+    "CLAUDE.md": "a project's own",
+    "auth.json": "the user's own",
     "hello.py": "the reader saves it",
+    "models.json": "the user's own",
     "settings.json": "the user's own",
+    "spill/": "in the agent folder",
+    "workspaces/": "in the agent folder",
     "session-1.jsonl": "a recording, in each of several folders",
 }
 """Names of files outside the repository, and why a page speaks of them."""
 
+FIRST_FOLDER = Path("/tmp/first-try")
+"""Where the README's first talk works; the tests work in one of their own."""
+
 KNOWN_COMMANDS = (
+    f"mkdir -p {FIRST_FOLDER}",
     ".venv/bin/pi-rpc",
+    ".venv/bin/pi-rpc list",
+    ".venv/bin/pi-rpc show first",
+    ".venv/bin/pi-rpc check first",
     "PATH=.venv/bin:$PATH PYTHONPATH=clients/python .venv/bin/python hello.py",
     ".venv/bin/python -m pytest tests/core -q",
     ".venv/bin/python -m pytest tests/conversations -k fork",
 )
-"""Commands of our pages that are no make target; the tests below run the first two."""
+"""Commands of our pages that are no make target; the tests below run those of the README."""
 
 WAIT_S = 30
 
@@ -250,6 +264,8 @@ def environment(home: Path) -> dict[str, str]:
 def test_the_first_talk_goes_as_the_readme_tells(tmp_path: Path) -> None:
     readme = the_page("README.md")
     talk = [(number, line) for number, line in blocks(readme, "text") if line[:2] in ("> ", "< ")]
+    folder = tmp_path / FIRST_FOLDER.name
+    folder.mkdir()
     assert talk, "README.md shows a talk in a block of `text`"
     daemon = subprocess.Popen(
         [sys.executable, "-m", "pi_rpc"],
@@ -261,7 +277,7 @@ def test_the_first_talk_goes_as_the_readme_tells(tmp_path: Path) -> None:
     assert daemon.stdin is not None and daemon.stdout is not None
     try:
         for number, line in talk:
-            mark, text = line[0], line[2:]
+            mark, text = line[0], line[2:].replace(str(FIRST_FOLDER), str(folder))
             if mark == ">":
                 daemon.stdin.write(text.encode() + b"\n")
                 daemon.stdin.flush()
@@ -276,13 +292,28 @@ def test_the_first_talk_goes_as_the_readme_tells(tmp_path: Path) -> None:
     finally:
         daemon.kill()
         daemon.wait(WAIT_S)
+        daemon.stdin.close()
         daemon.stdout.close()
+    for command in KNOWN_COMMANDS:
+        if command.startswith(".venv/bin/pi-rpc "):
+            ran = subprocess.run(
+                [sys.executable, "-m", "pi_rpc", *command.split()[1:]],
+                env=environment(tmp_path),
+                cwd=ROOT,
+                capture_output=True,
+                timeout=WAIT_S,
+                check=False,
+            )
+            assert (ran.returncode, ran.stderr, b"first" in ran.stdout) == (0, b"", True), command
 
 
 def test_the_readmes_client_example_runs(tmp_path: Path) -> None:
+    folder = tmp_path / FIRST_FOLDER.name
+    folder.mkdir()
     example = tmp_path / "hello.py"
     lines = [line for _, line in blocks(the_page("README.md"), "python")]
-    example.write_text("\n".join(lines), encoding="utf-8")
+    text = "\n".join(lines).replace(str(FIRST_FOLDER), str(folder))
+    example.write_text(text, encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, str(example)],
         env=environment(tmp_path),
@@ -306,7 +337,9 @@ def _json_blocks(of: Page) -> Iterator[tuple[int, str]]:
         yield text[: found.start()].count("\n") + 1, found[1]
 
 
-@pytest.mark.parametrize("flag", ["--session-dir", "--script", "--durability", "--version"])
+@pytest.mark.parametrize(
+    "flag", ["--session-dir", "--script", "--durability", "--trust", "--version"]
+)
 def test_the_readmes_flags_are_the_commands(flag: str) -> None:
     told = (ROOT / "README.md").read_text(encoding="utf-8")
     asked = (PACKAGE / "cli.py").read_text(encoding="utf-8")

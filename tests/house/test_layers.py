@@ -8,10 +8,10 @@ from tests.house.source import Source, imports_of, own_module, parsed, report, s
 # Lowest first. Rooms of one row may not import each other; a room may import any row below it.
 ROWS = [
     {"core", "wire"},
-    {"store", "workspace", "providers", "tools", "agent", "config"},
+    {"store", "workspace", "providers", "tools", "agent", "config", "known_settings"},
     {"session"},
     {"frontends", "wiring"},
-    {"serving"},
+    {"serving", "commands"},
     {"cli"},
     {"__main__"},
 ]

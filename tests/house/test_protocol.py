@@ -24,10 +24,15 @@ CONVERSATIONS = sorted((ROOT / "tests/conversations").glob("*.txt"))
 REASONS = reasons_in(ROOT / "pi_rpc")
 BEYOND_CONVERSATIONS = {
     "foreign_append",
+    "no_versions",
+    "no_settings_file",
     "no_model",
     "queue_full",
     "runtime_over",
+    "too_many_in_flight",
+    "too_many_registrations",
     "too_many_sessions",
+    "too_many_shells",
     "too_many_subscriptions",
     "unexpected",
 }
@@ -223,6 +228,7 @@ SAMPLES: dict[Kind, dict[str, Any]] = {
     Kind.WORKSPACE: stored("custom", customType="pi_rpc.workspace", data={"v": 1}),
     Kind.PROJECTION: stored("custom", customType="pi_rpc.projection", data={"v": 1}),
     Kind.FORK: stored("custom", customType="pi_rpc.fork", data={"v": 1}),
+    Kind.PIN: stored("custom", customType="pi_rpc.pin", data={"v": 1}),
 }
 """One stored entry of each kind."""
 

@@ -18,8 +18,14 @@ HOLDS_THE_WIRE = {"wire/descriptors.py", "wire/stdio.py"}
 ANSWERS_BEFORE_THE_OUTBOX = {"cli.py"}
 """The handshake's answer is written before there is an outbox."""
 
+OWN_PROCESSES = {"tools/own_grep.py"}
+"""Programs that we start: what they print is read by us."""
+
 PRINTS = {"cli.py", "serving.py"}
 """Before and after serving, and to stderr: stdout is the protocol's."""
+
+TALKS_TO_PEOPLE = {"commands.py"}
+"""No protocol is spoken there, so stdout is for what was asked."""
 
 FENCES = {
     "wire/peer.py": "around a request and a notification",
@@ -66,7 +72,7 @@ def writes_to_the_wire(source: Source) -> Iterator[str]:
             continue
         if node.attr == "output_fd" and source.name not in HOLDS_THE_WIRE:
             yield source.at(node, "holds the wire's descriptor; put messages in the outbox")
-        if ast.unparse(node) in ("sys.stdout", "sys.stdin"):
+        if ast.unparse(node) in ("sys.stdout", "sys.stdin") and source.name not in TALKS_TO_PEOPLE:
             yield source.at(node, "standard input and output are the protocol's")
     for name, call in calls_of(source):
         if name != ".write":
@@ -74,7 +80,8 @@ def writes_to_the_wire(source: Source) -> Iterator[str]:
         onto = ast.unparse(call.func)
         if "descriptors" in onto and source.name not in ANSWERS_BEFORE_THE_OUTBOX:
             yield source.at(call, "writes past the outbox; put messages in it")
-        if call.args and ast.unparse(call.args[0]) in ("0", "1"):
+        onto_standard = call.args and ast.unparse(call.args[0]) in ("0", "1")
+        if onto_standard and source.name not in OWN_PROCESSES:
             yield source.at(call, "writes to a standard descriptor, which is the protocol's")
 
 
@@ -87,6 +94,8 @@ def prints(source: Source) -> Iterator[str]:
         if name != "print":
             continue
         streams = [ast.unparse(each.value) for each in call.keywords if each.arg == "file"]
+        if source.name in TALKS_TO_PEOPLE:
+            continue
         if source.name not in PRINTS:
             yield source.at(call, "prints; raise, record an event, or log")
         elif streams != ["sys.stderr"]:

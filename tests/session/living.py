@@ -4,7 +4,14 @@ Nothing here waits longer than WAIT_S, and nothing sleeps: tests wait for an eve
 for a door that the scripted side passes.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +21,7 @@ import msgspec
 
 from pi_rpc.core.entries import Header, Kind
 from pi_rpc.core.errors import Failure, Missing, Outside
-from pi_rpc.core.events import Diagnostic, Event
-from pi_rpc.core.heads import Heads
+from pi_rpc.core.events import Event
 from pi_rpc.core.messages import (
     JsonObject,
     ToolCall,
@@ -24,31 +30,42 @@ from pi_rpc.core.messages import (
     text_block,
     text_of,
 )
+from pi_rpc.core.policy import OURS
 from pi_rpc.core.ports import (
     CallContext,
     CopiedRows,
     Effect,
+    Meter,
     ModelListing,
     ModelRequest,
     Models,
     NewLine,
     Provider,
+    Repaired,
+    SearchPage,
     SessionListing,
     Store,
     StoredSession,
     Tool,
 )
+from pi_rpc.core.projection import project
 from pi_rpc.core.reply import BlockDelta, BlockEnded, BlockStarted, Piece, ReplyEnded, ReplyStarted
+from pi_rpc.core.retrying import RetryPolicy
+from pi_rpc.core.searching import SearchQuery
 from pi_rpc.core.tree import Tree
 from pi_rpc.providers.catalog import Catalog
 from pi_rpc.session.host import Host, Opening
 from pi_rpc.session.hub import Hub
 from pi_rpc.session.session import Session, Surroundings
 from pi_rpc.store.choose import open_memory_store, open_store
+from pi_rpc.tools.choose import user_shell
 from tests.conftest import CountedClock, CountedIds
 
 WAIT_S = 5
 """How long anything may take to come."""
+
+NO_RETRY = RetryPolicy(enabled=False)
+"""What fails, fails: most tests want to see that."""
 
 _Event = TypeVar("_Event", bound=Event)
 
@@ -161,6 +178,8 @@ def called(*calls: tuple[str, str]) -> list[Part]:
 class Speaker:
     """Models and their provider in one: says what it is given, piece by piece, doors included."""
 
+    api = "speaker"
+
     def __init__(self, *replies: Sequence[Part]) -> None:
         self.replies = list(replies)
         self.requests: list[list[JsonObject]] = []
@@ -175,6 +194,9 @@ class Speaker:
 
     def default(self) -> tuple[str, str] | None:
         return "speaker", "one"
+
+    def check_script(self, script: JsonObject) -> None:
+        """It has no scripts."""
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[Sequence[Piece], None]:
         self.requests.append(list(request.messages))
@@ -227,27 +249,12 @@ class BrittleSession:
 
     def __init__(self, inner: StoredSession, disk: "Disk") -> None:
         self.inner = inner
+        self.header = inner.header
+        self.heads = inner.heads
+        self.diagnostics = inner.diagnostics
+        self.path = inner.path
+        self.writable = inner.writable
         self._disk = disk
-
-    @property
-    def header(self) -> Header:
-        return self.inner.header
-
-    @property
-    def heads(self) -> Heads:
-        return self.inner.heads
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        return self.inner.diagnostics
-
-    @property
-    def path(self) -> Path | None:
-        return self.inner.path
-
-    @property
-    def writable(self) -> bool:
-        return self.inner.writable
 
     @property
     def size_bytes(self) -> int:
@@ -277,6 +284,10 @@ class Disk:
         self.is_full = False
         self.door: Door | None = None
 
+    def fill(self) -> None:
+        """Be full from now on."""
+        self.is_full = True
+
     async def used(self) -> None:
         if self.door is not None:
             await self.door.wait()
@@ -304,18 +315,30 @@ class BrittleStore:
         return BrittleSession(made, self._disk)
 
     async def open(
-        self, session: str | Path, mode: Any, cwd: str | None = None
+        self, session: str | Path, mode: Any, cwd: str | None = None, meter: Meter | None = None
     ) -> StoredSession:
-        return BrittleSession(await self._inner.open(session, mode, cwd), self._disk)
+        return BrittleSession(await self._inner.open(session, mode, cwd, meter), self._disk)
 
     async def adopt(self, path: Path, known_cwd: str) -> StoredSession:
         return BrittleSession(await self._inner.adopt(path, known_cwd), self._disk)
 
-    async def listing(self, cwd: str | None) -> list[SessionListing]:
-        return await self._inner.listing(cwd)
+    async def listing(self, cwd: str | None, meter: Meter | None = None) -> list[SessionListing]:
+        return await self._inner.listing(cwd, meter)
 
     async def delete(self, session_id: str) -> Path | None:
         return await self._inner.delete(session_id)
+
+    async def search(
+        self, query: SearchQuery, cwd: str | None, cursor: str | None, limit: int
+    ) -> SearchPage:
+        return await self._inner.search(query, cwd, cursor, limit)
+
+    async def repair(self, session: str | Path) -> Repaired:
+        return await self._inner.repair(session)
+
+    async def publish(self, target: Path, chunks: AsyncIterable[bytes]) -> int:
+        await self._disk.used()
+        return await self._inner.publish(target, chunks)
 
 
 def file_store(root: Path, series: int = 9) -> Store:
@@ -333,14 +356,26 @@ def tools_named(*tools: HeldTool) -> dict[str, Tool]:
     return {tool.declaration.name: tool for tool in tools}
 
 
+class FixedChance:
+    """Chance that always comes out the same."""
+
+    def __init__(self, fraction: float) -> None:
+        self._fraction = fraction
+
+    def fraction(self) -> float:
+        return self._fraction
+
+
 @asynccontextmanager
 async def living_host(
     store: Store,
     folder: Path,
     models: Models | None = None,
     tools: dict[str, Tool] | None = None,
-    grace_s: float = 0.05,
+    *,
     series: int = 1,
+    retry: RetryPolicy = NO_RETRY,
+    chance: float = 0.0,
 ) -> AsyncIterator[Host]:
     """A host in this loop; closed at the end, and whatever it left behind is cancelled."""
     async with anyio.create_task_group() as left_behind, anyio.create_task_group() as tasks:
@@ -351,7 +386,10 @@ async def living_host(
             tools=tools or {},
             spill_root=folder / "spill",
             left_behind=left_behind,
-            grace_s=grace_s,
+            shell=user_shell(),
+            grace_s=0.05,
+            retry=retry,
+            chance=FixedChance(chance),
         )
         host = Host(store, around, tasks, "test")
         try:
@@ -377,9 +415,6 @@ def texts(session: Session) -> list[str]:
 
 def context_of(tree: Tree, leaf_row: int) -> list[JsonObject]:
     """The context at a row, made from nothing."""
-    from pi_rpc.core.policy import OURS  # noqa: PLC0415
-    from pi_rpc.core.projection import project  # noqa: PLC0415
-
     return list(project(tree, leaf_row, OURS).messages("session"))
 
 

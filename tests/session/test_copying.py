@@ -1,4 +1,4 @@
-"""The lines of a new file: a chain of its own, ids and times kept, marks of the old file left out."""
+"""The lines of a new file: a chain, ids and times kept, marks of the old file left out."""
 
 from pathlib import Path
 

@@ -54,7 +54,7 @@ def test_under_pressure_nothing_is_told_until_the_pressure_ends(hub: Hub) -> Non
 def test_under_pressure_blocks_are_not_merged_with_each_other(hub: Hub) -> None:
     ear, deltas = Ear(hub), Deltas(hub)
     ear.is_pressed = True
-    thinking = [BlockStarted(0, "thinking"), BlockDelta(0, "hm"), BlockEnded(0)]
+    thinking: Sequence[Piece] = [BlockStarted(0, "thinking"), BlockDelta(0, "hm"), BlockEnded(0)]
     deltas.tell([*thinking, BlockStarted(1, "text"), BlockDelta(1, "yes")])
     deltas.flush()
     assert told(ear) == [(0, "thinking", "hm"), (1, "text", "yes")]

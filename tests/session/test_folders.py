@@ -25,11 +25,12 @@ def test_a_link_stays_the_name_that_was_given(tmp_path: Path) -> None:
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     reasons: list[tuple[str, str]] = []
-    for named in ("relative", "", str(tmp_path / "none"), str(tmp_path / "file")):
+    names = ("relative", "", "~no-such-user/x", "none", "file", "a\0b", "y" * 300)
+    for named in (*names[:3], *(f"{tmp_path}/{name}" for name in names[3:])):
         with pytest.raises(Failure) as failure:
             folder(named)
         reasons.append(reason_of(failure.value))
-    assert reasons == [("invalid", "cwd_not_absolute")] * 2 + [("missing", "cwd_missing")] * 2
+    assert reasons == [("invalid", "cwd_not_absolute")] * 3 + [("missing", "cwd_missing")] * 4
 
 
 def test_a_session_stands_where_it_says_or_where_it_is_told(tmp_path: Path) -> None:

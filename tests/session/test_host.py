@@ -1,4 +1,4 @@
-"""Live sessions are made, opened, copied, replaced and closed; what fails leaves the old one live."""
+"""Live sessions are made, opened, copied, replaced and closed; a failure leaves the old one."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -146,7 +146,8 @@ async def test_opening_by_id_and_by_path_at_once_gives_one_runtime(root: Path, c
     async with living_host(file_store(root), cwd) as host:
         session = await opened(host, cwd)
         assert session.stored.path is not None
-        names = [session.session_id, session.stored.path, session.session_id[:-1]]
+        names: list[str | Path] = [session.session_id, session.stored.path]
+        names.append(session.session_id[:-1])
         await host.close(session)
         found: list[Session] = []
 
@@ -421,6 +422,77 @@ async def test_switching_to_a_session_that_is_live_tells_no_second_start(
         assert host.sessions == [second]
 
 
+async def refused(act: Awaitable[object], failures: list[Failure]) -> None:
+    try:
+        await act
+    except Failure as failure:
+        failures.append(failure)
+
+
+@pytest.mark.anyio
+async def test_nobody_is_switched_to_a_session_that_is_being_closed(root: Path, cwd: Path) -> None:
+    async with living_host(file_store(root), cwd, Speaker(said("1"))) as host:
+        first, second = await opened(host, cwd), await opened(host, cwd)
+        failures: list[Failure] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(host.close, second)
+            tasks.start_soon(refused, host.switch(first, second.session_id, None), failures)
+        assert [reason_of(one) for one in failures] == [("busy", "move_in_progress")]
+        assert failures[0].data == {"act": "close", "recovered": True}
+        assert host.sessions == [first]
+        await asked(host, first, "still here")
+
+
+@pytest.mark.anyio
+async def test_of_two_sessions_that_take_each_others_place_one_does(root: Path, cwd: Path) -> None:
+    async with living_host(file_store(root), cwd, Speaker(said("1"))) as host:
+        first, second = await opened(host, cwd), await opened(host, cwd)
+        failures: list[Failure] = []
+        async with anyio.create_task_group() as tasks:
+            for old, new in ((first, second), (second, first)):
+                tasks.start_soon(refused, host.switch(old, new.session_id, None), failures)
+        assert [reason_of(one) for one in failures] == [("busy", "move_in_progress")]
+        [left] = host.sessions
+        assert not left.closed
+        await asked(host, left, "here")
+
+
+@pytest.mark.anyio
+async def test_a_live_session_is_switched_to_by_the_beginning_of_its_id(
+    root: Path, cwd: Path
+) -> None:
+    async with living_host(file_store(root), cwd) as host:
+        first, second = await opened(host, cwd), await opened(host, cwd, session_id="other-one")
+        assert await host.switch(first, "other", None) is second
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("ends", ["close", "clone"])
+async def test_opening_a_session_whose_runtime_is_ending_makes_a_new_one(
+    ends: str, root: Path, cwd: Path
+) -> None:
+    async with living_host(file_store(root), cwd, Speaker(said("1"), said("2"))) as host:
+        session = await opened(host, cwd)
+        await asked(host, session, "first")
+        found: list[Session] = []
+
+        async def end() -> None:
+            await (host.close(session) if ends == "close" else host.copy(session, copying()))
+
+        async def open_again() -> None:
+            found.append(await host.open(session.session_id))
+
+        with anyio.fail_after(WAIT_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(end)
+                tasks.start_soon(open_again)
+        [again] = found
+        assert again is not session
+        assert host.find(session.session_id) is again
+        await asked(host, again, "second")
+        assert texts(again) == ["first", "1", "second", "2"]
+
+
 @pytest.mark.anyio
 async def test_a_reload_stands_where_the_runtime_stood(root: Path, cwd: Path) -> None:
     async with living_host(file_store(root), cwd, Speaker(said("1"), said("2"))) as host:
@@ -576,3 +648,15 @@ async def test_a_new_session_the_disk_refuses_is_not_there(root: Path, cwd: Path
         with pytest.raises(Outside):
             await opened(host, cwd)
         assert host.sessions == []
+
+
+async def test_no_more_sessions_are_live_than_the_limit_says(tmp_path: Path) -> None:
+    async with living_host(memory_store(), tmp_path) as living:
+        host = Host(living.store, living.around, living.tasks, "test", live_sessions_max=1)
+        session = await opened(host, tmp_path)
+        with pytest.raises(Refused) as caught:
+            await opened(host, tmp_path)
+        assert (caught.value.reason, caught.value.data) == ("too_many_sessions", {"limit": 1})
+        await host.close(session)
+        await opened(host, tmp_path)
+        await host.close_all()

@@ -1,7 +1,8 @@
 """The leaf moves inside its session; labels, names and edits hang where they should."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -62,7 +63,7 @@ async def test_to_a_question_leads_above_it_and_hands_its_words_back(root: Path,
         session = await opened(host, cwd)
         await asked(host, session, "first", "second")
         ear, old_leaf = Ear(session.hub), session.leaf_id
-        first, second = ids_of(session, Kind.USER)
+        second = ids_of(session, Kind.USER)[1]
         answer = ids_of(session, Kind.ASSISTANT)[0]
         moved = await navigate(session, second)
         assert (moved.leaf_id, moved.draft) == (answer, "second")
@@ -261,7 +262,7 @@ async def test_an_edit_holds_on_its_branch_and_the_entry_stays(root: Path, cwd: 
         assert texts(session) == ["first", "1"]
 
 
-Change = Callable[[Session], Awaitable[object]]
+Change = Callable[[Session], Coroutine[Any, Any, object]]
 
 CHANGES: dict[str, Change] = {
     "label": lambda session: set_label(session, str(session.leaf_id), "mark"),

@@ -1,4 +1,4 @@
-"""Reading is not opening: stored sessions are looked at without a lease, live ones where they live."""
+"""Reading is not opening: stored sessions are looked at without a lease."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from pi_rpc.core.entries import message_body
-from pi_rpc.core.errors import Invalid, Missing
+from pi_rpc.core.errors import Failure, Invalid, Missing
 from pi_rpc.core.messages import text_of, user_message
 from pi_rpc.session.reading import KEPT_VIEWS_MAX, View
 from pi_rpc.session.session import Session
@@ -31,6 +31,19 @@ async def test_a_live_session_is_seen_as_it_is_by_id_and_by_path(root: Path, cwd
             view = await host.view(which)
             assert view.live is session
             assert words(view) == ["hello"]
+
+
+@pytest.mark.anyio
+async def test_a_path_that_leads_in_a_circle_or_nowhere_leads_to_no_session(
+    root: Path, cwd: Path
+) -> None:
+    (cwd / "loop.jsonl").symlink_to("loop.jsonl")
+    async with living_host(file_store(root), cwd) as host:
+        await opened(host, cwd)
+        for path in (cwd / "loop.jsonl", Path("a\0b"), Path("y" * 5000)):
+            assert host.reader.live_of(path) is None
+            with pytest.raises(Failure):
+                await host.open(path)
 
 
 @pytest.mark.anyio

@@ -192,20 +192,19 @@ async def test_progress_of_a_tool_is_told_before_its_end(cwd: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("stage", "before", "text"),
+    ("before", "text"),
     [
-        ("before anything came", [], ""),
-        ("before the first piece of text", [ReplyStarted(), BlockStarted(0, "text")], ""),
-        (
-            "mid text",
+        pytest.param([], "", id="before-anything-came"),
+        pytest.param([ReplyStarted(), BlockStarted(0, "text")], "", id="before-the-first-text"),
+        pytest.param(
             [ReplyStarted(), BlockStarted(0, "text"), BlockDelta(0, "half a")],
             "half a",
+            id="mid-text",
         ),
     ],
-    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) and value else "",
 )
 async def test_a_run_stopped_while_the_model_speaks_keeps_what_it_said(
-    stage: str, before: Sequence[Piece], text: str, root: Path, cwd: Path
+    before: Sequence[Piece], text: str, root: Path, cwd: Path
 ) -> None:
     door = Door()
     speaker = Speaker([*before, door], said("again"))

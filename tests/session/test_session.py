@@ -1,4 +1,4 @@
-"""`record` is the one way into a history: stored, then in the tree, then told; or nothing at all."""
+"""`record` is the one way into a history: stored, in the tree, told; or nothing at all."""
 
 from pathlib import Path
 
@@ -55,9 +55,14 @@ async def test_entries_of_one_record_chain_below_each_other(root: Path, cwd: Pat
     async with living_host(file_store(root), cwd) as host:
         session = await opened(host, cwd)
         before = session.leaf_id
+        ear = Ear(session.hub)
         first, second = await session.record(words("one"), words("two"))
         assert (first.parent_id, second.parent_id) == (before, first.id)
         assert session.leaf_id == second.id
+        assert ear.events == [
+            EntryAppended(first.id, "message", before, first.id),
+            EntryAppended(second.id, "message", first.id, second.id),
+        ]
         assert texts(session) == ["one", "two"]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pi_rpc.core.codec import decode
 from pi_rpc.core.errors import Conflict, Damaged, Failure, Invalid, Missing, Outside
+from pi_rpc.core.heads import UNSORTED_ROWS_MAX
 from pi_rpc.store.choose import open_store
 from pi_rpc.store.files import FileStore
 from tests.store.samples import (
@@ -304,7 +305,7 @@ async def main(path, room):
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     again = line("0000000e", 1, "0000000b", "e")
     await session.append([again], durable=True)
-    print(session.line(2) == again.raw, ids_of(session))
+    print(session.line(len(session.heads) - 1) == again.raw, ids_of(session))
     await session.close()
 
 anyio.run(main, Path(sys.argv[1]), int(sys.argv[2]))
@@ -312,7 +313,7 @@ anyio.run(main, Path(sys.argv[1]), int(sys.argv[2]))
 
 
 @pytest.mark.parametrize("room", [0, 1, 60, 150, 260])
-async def test_a_write_that_fails_leaves_memory_as_it_was(
+async def test_a_write_that_fails_leaves_in_memory_what_is_whole_in_the_file(
     store: FileStore, tmp_path: Path, room: int
 ) -> None:
     path = tmp_path / "s.jsonl"
@@ -320,15 +321,16 @@ async def test_a_write_that_fails_leaves_memory_as_it_was(
     command = [sys.executable, "-c", FILL, str(path), str(room)]
     ran = await anyio.run_process(command, check=False)
     assert ran.stderr == b""
+    first = line("0000000c", 1, "0000000b", "c" * 50)
+    whole = ["0000000c"] if room > len(first.raw) else []
+    held = ["0000000a", "0000000b", *whole]
     assert ran.stdout.decode().splitlines() == [
-        f"write_failed 2 {room}",
-        "True ['0000000a', '0000000b', '0000000e']",
+        f"write_failed {len(held)} {room}",
+        f"True {[*held, '0000000e']}",
     ]
     assert path.read_bytes().startswith(before)
     session = await store.open(path, "read")
-    first = line("0000000c", 1, "0000000b", "c" * 50)
-    whole = ["0000000c"] if room > len(first.raw) else []
-    assert ids_of(session) == ["0000000a", "0000000b", *whole, "0000000e"]
+    assert ids_of(session) == [*held, "0000000e"]
     assert decode(session.line(len(session.heads) - 1))["parentId"] == "0000000b"
 
 
@@ -363,3 +365,15 @@ def test_any_bytes_are_opened_or_refused_and_only_grow(
 
     with tempfile.TemporaryDirectory() as folder:
         anyio.run(work, Path(folder))
+
+
+async def test_appends_to_a_long_session_look_through_few_rows(store: FileStore) -> None:
+    session = await store.create(header(), chain(UNSORTED_ROWS_MAX + 2))
+    assert session.heads.unsorted_rows == UNSORTED_ROWS_MAX + 2
+    last = f"{UNSORTED_ROWS_MAX + 2:08x}"
+    again = [line("ffffff0a", UNSORTED_ROWS_MAX + 1, last), line("00000001", 0, last)]
+    await session.append(again, durable=False)
+    assert session.heads.unsorted_rows == 2
+    assert session.heads.row_of("ffffff0a") == UNSORTED_ROWS_MAX + 2
+    assert session.heads.row_of("00000001") == 0
+    await session.close()

@@ -15,12 +15,13 @@ import pytest
 
 from pi_rpc.core.errors import Invalid, Missing, Outside
 from pi_rpc.core.messages import ToolOutcome
-from pi_rpc.tools.bash import BashSettings, BashTool
+from pi_rpc.tools.bash import BashTool
+from pi_rpc.tools.command import CommandSettings
 from tests.tools.bench import Bench, shown
 
 pytestmark = pytest.mark.anyio
-BASH = BashTool(BashSettings(grace_s=0.3, progress_s=0.01))
-PATIENT = BashTool(BashSettings(grace_s=4))
+BASH = BashTool(CommandSettings(grace_s=0.3, progress_s=0.01))
+PATIENT = BashTool(CommandSettings(grace_s=4))
 
 
 def details(outcome: ToolOutcome) -> dict[str, Any]:
@@ -99,7 +100,7 @@ async def test_it_runs_in_the_working_directory_with_the_variables_given(bench: 
 
 
 async def test_a_prefix_comes_before_every_command(bench: Bench) -> None:
-    tool = BashTool(BashSettings(prefix="shopt -s expand_aliases\nalias hi='echo hello'"))
+    tool = BashTool(CommandSettings(prefix="shopt -s expand_aliases\nalias hi='echo hello'"))
     assert shown(await bench.run(tool, command="hi")) == "hello"
 
 
@@ -153,7 +154,7 @@ async def test_a_megabyte_is_kept_to_the_last_byte(bench: Bench) -> None:
 
 
 async def test_a_quota_cuts_the_file_and_not_the_command(bench: Bench) -> None:
-    tool = BashTool(BashSettings(spill_bytes_max=1000))
+    tool = BashTool(CommandSettings(spill_bytes_max=1000))
     outcome = await bench.run(tool, command="seq 3000; echo end")
     path = bench.spilled()
     assert path.stat().st_size == 1000
@@ -190,7 +191,7 @@ async def test_snapshots_of_long_output_are_bounded_and_name_the_file(bench: Ben
 
 
 async def test_snapshots_are_rare_however_much_is_printed(bench: Bench) -> None:
-    tool = BashTool(BashSettings(progress_s=60))
+    tool = BashTool(CommandSettings(progress_s=60))
     await bench.run(tool, command="seq 200000")
     assert len(bench.progress.told) <= 2
 
@@ -206,7 +207,7 @@ async def test_a_timeout_ends_the_command_and_keeps_what_it_printed(bench: Bench
 
 
 async def test_a_timeout_by_default_can_be_set(bench: Bench) -> None:
-    tool = BashTool(BashSettings(timeout_s=0.1))
+    tool = BashTool(CommandSettings(timeout_s=0.1))
     assert "Timed out after 0.1 s" in shown(await bench.run(tool, command="sleep 60"))
     longer = await bench.run(tool, command="sleep 0.2; echo done", timeout=4)
     assert shown(longer) == "done"
@@ -328,7 +329,7 @@ async def test_a_cancelled_call_leaves_no_process_behind(tool: BashTool, bench: 
 
 
 async def test_a_call_cancelled_twice_leaves_no_process_behind(bench: Bench) -> None:
-    tool = BashTool(BashSettings(grace_s=60, progress_s=0.01))
+    tool = BashTool(CommandSettings(grace_s=60, progress_s=0.01))
     call = asyncio.ensure_future(bench.run(tool, command=IGNORING))
     await bench.progress.wait_until_shown("child")
     pid = int(bench.progress.told[-1][0].split()[1])
@@ -374,7 +375,7 @@ async def test_a_timeout_that_is_none_is_refused(timeout: object, bench: Bench) 
 
 async def test_what_cannot_be_started_is_told_by_its_reason(bench: Bench) -> None:
     with pytest.raises(Outside) as raised:
-        await bench.run(BashTool(BashSettings(shell="/no/shell")), command="true")
+        await bench.run(BashTool(CommandSettings(shell="/no/shell")), command="true")
     assert raised.value.reason == "start_failed"
     with pytest.raises(Outside):
         await bench.run(BASH, command="x" * 3_000_000)

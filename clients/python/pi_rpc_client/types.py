@@ -33,9 +33,14 @@ METHODS = frozenset(
         "session/relocate",
         "session/subscribe",
         "session/unsubscribe",
+        "session/search",
+        "session/check",
+        "session/repair",
+        "session/export",
         "branch/list",
         "branch/navigate",
         "branch/compare",
+        "branch/summarize",
         "branch/label",
         "branch/forkPoints",
         "session/fork",
@@ -45,12 +50,21 @@ METHODS = frozenset(
         "context/usage",
         "context/diff",
         "context/edit",
+        "compact/preview",
+        "compact/run",
+        "compact/configure",
+        "compact/verify",
+        "compact/undo",
+        "context/pin",
         "agent/prompt",
         "agent/steer",
         "agent/followUp",
         "agent/abort",
+        "agent/abortRetry",
         "agent/wait",
         "queue/get",
+        "queue/configure",
+        "queue/edit",
         "queue/remove",
         "queue/clear",
         "model/list",
@@ -58,10 +72,67 @@ METHODS = frozenset(
         "thinking/set",
         "tool/list",
         "tool/setActive",
+        "settings/get",
+        "settings/set",
+        "trust/set",
+        "command/list",
+        "resources/list",
+        "tools/register",
+        "tools/unregister",
+        "hooks/register",
+        "hooks/unregister",
+        "commands/register",
+        "commands/unregister",
+        "shell/run",
+        "shell/abort",
+        "session/stats",
         "workspace/status",
+        "workspace/versions",
+        "workspace/snapshot",
+        "workspace/diff",
+        "workspace/restore",
+        "workspace/acknowledge",
+        "workspace/recordEffect",
     }
 )
 """Every method this file knows."""
+
+
+class LeftOut(TypedDict):
+    """A path that a version does not hold."""
+
+    path: str
+    reason: str
+    """too_large, unreadable."""
+    sizeBytes: int
+    changedNs: NotRequired[int]
+    """When it was changed last; with the size it stands for the content."""
+
+
+class ActualVersion(TypedDict):
+    """The state the files are in."""
+
+    version: str
+    leftOut: NotRequired[list[LeftOut]]
+    """What it does not hold; size and time of these are watched."""
+
+
+class AddedMessage(TypedDict):
+    """A message for the model beside the user's, stored as an entry of type custom_message."""
+
+    customType: str
+    content: str | list[dict[str, Any]]
+    display: NotRequired[bool]
+    """Whether editors show it."""
+    details: NotRequired[dict[str, Any] | None]
+
+
+class AfterToolAnswer(TypedDict):
+    """To `tool/after`: what is left out stays as the tool gave it."""
+
+    content: NotRequired[list[dict[str, Any]] | None]
+    details: NotRequired[dict[str, Any] | None]
+    isError: NotRequired[bool | None]
 
 
 class AgentAttemptEndedNotification(TypedDict):
@@ -135,6 +206,32 @@ class AgentStartedNotification(TypedDict):
     subscriptionIds: list[str]
     """The subscriptions of this client that hear it."""
     runId: str
+
+
+class BeforeMoveAnswer(TypedDict):
+    """To `session/before_replace` and `session/before_tree`: whether it may happen."""
+
+    cancel: NotRequired[bool]
+    reason: NotRequired[str | None]
+
+
+class BeforeToolAnswer(TypedDict):
+    """To `tool/before`: let the call run, perhaps with other arguments, or block it."""
+
+    action: NotRequired[Literal["allow", "block"]]
+    reason: NotRequired[str | None]
+    """Why it is blocked; the model is told."""
+    terminate: NotRequired[bool]
+    """With `block`: the run may end here."""
+    arguments: NotRequired[dict[str, Any] | None]
+    """The arguments instead, whole; they are validated again."""
+
+
+class BoundVersion(TypedDict):
+    """A version and the entry that binds it."""
+
+    version: str
+    entryId: str
 
 
 class BranchCompareParams(TypedDict):
@@ -244,7 +341,11 @@ class BranchNavigateParams(TypedDict):
     restore: NotRequired[Literal["none", "try"]]
     """Whether to try to bring the files along."""
     summarize: NotRequired[bool]
+    """Whether what is left is summarised, for the branch where it goes on."""
     instructions: NotRequired[str | None]
+    """What the summary is to look at above all."""
+    replaceInstructions: NotRequired[bool]
+    """Whether the instructions are all that is asked of the model."""
 
 
 class ScopeVerdict(TypedDict):
@@ -252,9 +353,13 @@ class ScopeVerdict(TypedDict):
 
     status: Literal["not_restored", "restored", "unknown"]
     reason: str
-    """A stable slug: nothing_ran, no_versions, not_watched, mixed_routes."""
+    """A stable slug: equal, differs, nothing_ran, not_bound, not_watched, unseen_calls, …"""
     expected: NotRequired[str]
+    """The version bound to the leaf."""
     actual: NotRequired[str]
+    """The version that is there."""
+    by: NotRequired[str]
+    """What brought it there, when something did: restore."""
 
 
 class Environment(TypedDict):
@@ -264,7 +369,11 @@ class Environment(TypedDict):
     """The worst of the scopes; not_restored is worse than unknown, unknown than restored."""
     scopes: dict[str, ScopeVerdict]
     abandonedEffects: NotRequired[list[dict[str, Any]]]
-    """Calls on the route left behind that may have marked the world, newest first."""
+    """Calls and effects on routes left behind that may have marked the world."""
+    drift: NotRequired[list[dict[str, Any]]]
+    """Paths that differ from what the leaf expects, `{path, change}`; at most a thousand."""
+    driftCount: NotRequired[int]
+    """How many there are."""
 
 
 class BranchNavigateResult(TypedDict):
@@ -274,7 +383,31 @@ class BranchNavigateResult(TypedDict):
     draft: NotRequired[str]
     """The words of a user message that was chosen, for the editor."""
     summaryEntryId: NotRequired[str]
+    summary: NotRequired[Literal["empty", "made", "none"]]
+    """`empty` when it was asked for and nothing was said on what was left: there is no entry."""
     environment: Environment
+
+
+class BranchSummarizeParams(TypedDict):
+    """Another branch, to be told of on this one."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    expectedLeaf: NotRequired[str | None]
+    """Where the caller believes the leaf stands; checked only when given."""
+    entryId: str
+    """Where that branch ends."""
+    instructions: NotRequired[str | None]
+    replaceInstructions: NotRequired[bool]
+
+
+class BranchSummarizeResult(TypedDict):
+    """The summary."""
+
+    leafId: str | None
+    summaryEntryId: NotRequired[str]
+    summary: Literal["empty", "made", "none"]
 
 
 class CancelParams(TypedDict):
@@ -293,6 +426,40 @@ class Capabilities(TypedDict):
     """Exact names of notifications it does not want."""
     maxMessageBytes: NotRequired[int | None]
     """The longest message it reads."""
+    permissions: NotRequired[bool]
+    """Whether it answers `permission/request`; without it nobody is asked."""
+
+
+class Checked(TypedDict):
+    """A sentence or request of the user, and whether the notes tell of it."""
+
+    entryId: str
+    text: str
+    mentioned: bool
+
+
+class ClientCommand(TypedDict):
+    """A command that the client carries out."""
+
+    name: str
+    description: NotRequired[str]
+    argumentHint: NotRequired[str | None]
+    timeoutMs: NotRequired[int]
+
+
+class ClientHook(TypedDict):
+    """A point where the client takes part."""
+
+    name: Literal["input", "run/prepare", "session/before_replace", "session/before_tree", "tool/after", "tool/before"]
+    tools: NotRequired[list[str]]
+    """For hooks on tools: patterns of names; none means all."""
+    timeoutMs: NotRequired[int]
+    onTimeout: NotRequired[Literal["allow", "deny", "fail"] | None]
+    """What holds without an answer; `deny` for `tool/before`, else `allow`."""
+    order: NotRequired[int]
+    """Lower is asked first; equal ones in the order of registration."""
+    showsProgress: NotRequired[bool]
+    """For `tool/after`: whether output may be shown before it was asked."""
 
 
 class ClientInfo(TypedDict):
@@ -300,6 +467,278 @@ class ClientInfo(TypedDict):
 
     name: str
     version: NotRequired[str]
+
+
+class ClientTool(TypedDict):
+    """A tool that the client runs."""
+
+    name: str
+    description: str
+    inputSchema: dict[str, Any]
+    """JSON Schema of the arguments object."""
+    mode: NotRequired[Literal["parallel", "sequential"]]
+    """Whether other calls of a batch may run beside it."""
+    effect: NotRequired[Literal["none", "outside", "workspace"]]
+    """The most it may touch."""
+    timeoutMs: NotRequired[int]
+
+
+class ClientToolProgressParams(TypedDict):
+    """What a client's tool has to show so far, instead of what it showed before."""
+
+    sessionId: str
+    callId: str
+    content: list[dict[str, Any]]
+    details: NotRequired[dict[str, Any] | None]
+
+
+class CommandAnswer(TypedDict):
+    """A command was carried out."""
+
+
+class CommandExecuteParams(TypedDict):
+    """A command that the user gave."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    registrationId: str
+    name: str
+    arguments: str
+    """What stands behind the name, as it was written."""
+
+
+class ListedCommand(TypedDict):
+    """A name that a prompt may begin with, after a slash."""
+
+    name: str
+    source: Literal["client", "prompt", "skill"]
+    description: NotRequired[str]
+    argumentHint: NotRequired[str]
+    path: NotRequired[str]
+    origin: NotRequired[Literal["project", "user"]]
+
+
+class CommandListResult(TypedDict):
+    """The commands of a session, in the order a name is looked for."""
+
+    commands: list[ListedCommand]
+
+
+class CommandsRegisterParams(TypedDict):
+    """Commands that the client carries out."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    """The open session it holds for; without it, every session, also those opened later."""
+    commands: list[ClientCommand]
+
+
+class CompactConfigureParams(TypedDict):
+    """How this runtime compacts by itself; what is left out stays as it is."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    enabled: NotRequired[bool | None]
+    reserveTokens: NotRequired[int | None]
+    """Tokens kept free for the answer."""
+    keepRecentTokens: NotRequired[int | None]
+    """The newest tokens that are kept as they are."""
+
+
+class CompactConfigureResult(TypedDict):
+    """What holds now."""
+
+    enabled: bool
+    reserveTokens: int
+    keepRecentTokens: int
+    effectiveReserveTokens: int
+    """Fitted into the model's window."""
+    effectiveKeepRecentTokens: int
+    window: NotRequired[int]
+    """Left out when unknown: then nothing is compacted by itself."""
+
+
+class CompactPreviewParams(TypedDict):
+    """What to plan; nothing is written."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    path: NotRequired[str | None]
+    leafId: NotRequired[str | None]
+    """The session's own leaf unless it is named."""
+    keepRecentTokens: NotRequired[int | None]
+    """Instead of what the settings say."""
+    policy: NotRequired[Literal["default", "pi3"]]
+    """`pi3` cuts where Pi would."""
+
+
+class PlannedFiles(TypedDict):
+    """Paths that calls named; calls that failed do not count."""
+
+    read: list[str]
+    modified: list[str]
+
+
+class CompactPreviewResult(TypedDict):
+    """What a compaction would do; entries that say nothing are in none of the lists."""
+
+    leafId: str | None
+    firstKeptEntryId: str | None
+    """Null when there is nothing to do; `reason` says why."""
+    reason: NotRequired[str]
+    """already_compacted or nothing_to_compact."""
+    isSplitTurn: bool
+    """Whether what is kept begins inside a turn."""
+    tokensBefore: int
+    tokensAfter: int
+    """Estimated, without the summary, which is not known yet."""
+    keepRecentTokens: int
+    """The budget that was used."""
+    messagesToSummarize: list[str]
+    turnPrefix: list[str]
+    kept: list[str]
+    files: PlannedFiles
+    previousCompactionId: NotRequired[str]
+    window: NotRequired[int]
+    policy: str
+
+
+class CompactRunParams(TypedDict):
+    """A compaction to make now."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    instructions: NotRequired[str | None]
+    """What the summary is to look at above all."""
+
+
+class CompactRunResult(TypedDict):
+    """The compaction that was stored."""
+
+    entryId: str
+    summary: str
+    firstKeptEntryId: str
+    tokensBefore: int
+    tokensAfter: int
+    usage: NotRequired[dict[str, Any]]
+    details: dict[str, Any]
+    effective: bool
+    """False when it freed less than a tenth of the context."""
+    missingSections: list[str]
+    """Headings the model left out of its notes."""
+
+
+class CompactUndoParams(TypedDict):
+    """The last compaction of the path."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    expectedLeaf: NotRequired[str | None]
+    """Where the caller believes the leaf stands; checked only when given."""
+
+
+class CompactUndoResult(TypedDict):
+    """Where the leaf stands without it."""
+
+    compactionId: str
+    leafId: str | None
+    copies: dict[str, str]
+    """Entries that came after it, and the copy of each on the new branch."""
+    tokens: int
+    """Estimated size of the context now."""
+    environment: Environment
+
+
+class CompactVerifyParams(TypedDict):
+    """Which summary to check; the last one of the path unless it is named."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    path: NotRequired[str | None]
+    compactionId: NotRequired[str | None]
+    recompact: NotRequired[bool]
+    """Whether to take the compaction back and make it again with what is missing as its focus. Only
+    of the last compaction of an open session, and only when there are findings.
+    """
+
+
+class Finding(TypedDict):
+    """One thing to look at."""
+
+    slug: Literal["constraint_missing", "failure_missing", "file_missing", "file_without_evidence", "next_step_missing", "path_without_evidence", "pin_missing", "request_missing", "section_missing"]
+    entryId: NotRequired[str]
+    path: NotRequired[str]
+    text: NotRequired[str]
+    """The words in question, or the name of a section."""
+
+
+class OnDisk(TypedDict):
+    """A file the summary names."""
+
+    path: str
+    exists: bool
+
+
+class PinCheck(TypedDict):
+    """What became of a pin."""
+
+    entryId: str
+    status: Literal["carried", "kept", "missing"]
+
+
+class CompactVerifyResult(TypedDict):
+    """The summary held against what it was made of."""
+
+    compactionId: str
+    ok: bool
+    """Whether there are no findings."""
+    findings: list[Finding]
+    summarized: list[str]
+    missingSections: list[str]
+    files: PlannedFiles
+    """What the summary is stored with."""
+    evidence: PlannedFiles
+    """What calls that succeeded name, earlier summaries included."""
+    disk: list[OnDisk]
+    """The files it names, as they stand in the working directory."""
+    pins: list[PinCheck]
+    constraints: list[Checked]
+    unanswered: list[Checked]
+    failures: list[Checked]
+    nextSteps: str
+    recompacted: NotRequired[CompactRunResult]
+
+
+class CompactionEndedNotification(TypedDict):
+    """A compaction is stored, or it did not come about and says why."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    reason: Literal["manual", "overflow", "threshold"]
+    entryId: NotRequired[str]
+    """The compaction; left out when nothing was stored."""
+    tokensBefore: NotRequired[int]
+    tokensAfter: NotRequired[int]
+    firstKeptEntryId: NotRequired[str]
+    aborted: NotRequired[bool]
+    willRetry: NotRequired[bool]
+    """Whether the reply that did not fit is asked for again."""
+    error: NotRequired[dict[str, Any]]
 
 
 class CompactionPart(TypedDict):
@@ -313,6 +752,19 @@ class CompactionPart(TypedDict):
     """Whether it gives the context its system message."""
     olderIgnored: list[str]
     """Compactions in the kept range."""
+
+
+class CompactionStartedNotification(TypedDict):
+    """A summary is about to be asked for."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    reason: Literal["manual", "overflow", "threshold"]
+    tokensBefore: int
 
 
 class ContextDiffParams(TypedDict):
@@ -383,11 +835,11 @@ class ContextGetParams(TypedDict):
     """`session`: the roles the file knows; `llm`: only what a provider is sent."""
     cursor: NotRequired[str | None]
     limit: NotRequired[int | None]
-    """Messages of a page; all of them unless given."""
+    """Messages of a page; as many as one answer carries unless given."""
 
 
 class ContextMessage(TypedDict):
-    """A message, and the entry it comes from."""
+    """A message, and the entry it comes from; one too long for the client without its content."""
 
     entryId: str
     message: dict[str, Any]
@@ -421,6 +873,42 @@ class ContextParams(TypedDict):
     path: NotRequired[str | None]
     leafId: NotRequired[str | None]
     policy: NotRequired[Literal["default", "pi3"]]
+
+
+class ContextPart(TypedDict):
+    """How full the context is at the leaf."""
+
+    tokens: int | None
+    """Null after a compaction until a reply reports its usage."""
+    percent: float | None
+    window: int
+    estimate: int
+    method: str
+    usageEntryId: NotRequired[str]
+    policy: str
+
+
+class ContextPinParams(TypedDict):
+    """An entry of the path to pin, or words; one of the two."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    entryId: NotRequired[str | None]
+    text: NotRequired[str | None]
+    pinned: NotRequired[bool]
+    """False lets an entry go."""
+
+
+class ContextPinResult(TypedDict):
+    """What is pinned."""
+
+    entryId: str
+    """The entry whose words are pinned; for words a new one."""
+    pinEntryId: str
+    """The mark on the path."""
+    leafId: str | None
+    pinned: bool
 
 
 class ContextUsage(TypedDict):
@@ -465,6 +953,9 @@ class Queues(TypedDict):
 
     steering: list[QueueItem]
     followUp: list[QueueItem]
+    steeringMode: Literal["all", "one-at-a-time"]
+    """How many of them go with one request."""
+    followUpMode: Literal["all", "one-at-a-time"]
 
 
 class CopiedState(TypedDict):
@@ -487,8 +978,11 @@ class CopiedState(TypedDict):
     thinkingLevel: str
     running: bool
     runId: NotRequired[str]
-    compacting: NotRequired[bool]
+    compacting: bool
+    """Whether a summary of the context is being made."""
     queue: Queues
+    interrupted: NotRequired[list[str]]
+    """Ids of calls that no result answers; each gets one when the next run begins."""
     environment: Environment
     parentSession: NotRequired[str]
     draft: NotRequired[str]
@@ -546,6 +1040,18 @@ class Diagnostics(TypedDict):
     """What was odd since the start."""
 
     diagnostics: list[Diagnostic]
+
+
+class DiffedFile(TypedDict):
+    """How one file differs."""
+
+    path: str
+    change: Literal["added", "modified", "removed"]
+    added: int | None
+    """Lines; null where they cannot be counted."""
+    removed: int | None
+    patch: NotRequired[str]
+    """Only on request, and for text; files beyond a megabyte of patches have none."""
 
 
 class Done(TypedDict):
@@ -666,6 +1172,46 @@ class ForkPointsResult(TypedDict):
     nextCursor: NotRequired[str]
 
 
+class FoundEntry(TypedDict):
+    """An entry that holds what was looked for, on whatever branch."""
+
+    sessionId: str
+    path: NotRequired[str]
+    cwd: str
+    name: NotRequired[str]
+    entryId: str
+    role: str
+    """Of a message its role; of any other entry its type."""
+    timestamp: NotRequired[str]
+    snippet: str
+    """The words around the first place, blanks run together."""
+
+
+class HookCallParams(TypedDict):
+    """A point that the client wants to take part in."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    registrationId: str
+    hook: Literal["input", "run/prepare", "session/before_replace", "session/before_tree", "tool/after", "tool/before"]
+    payload: dict[str, Any]
+
+
+class HooksRegisterParams(TypedDict):
+    """Points where the client takes part."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    """The open session it holds for; without it, every session, also those opened later."""
+    hooks: list[ClientHook]
+
+
 class InitializeParams(TypedDict):
     """The handshake."""
 
@@ -715,6 +1261,14 @@ class InitializeResult(TypedDict):
     diagnostics: list[Diagnostic]
 
 
+class InputAnswer(TypedDict):
+    """To `input`: leave the words, replace them, or say that they are dealt with."""
+
+    action: NotRequired[Literal["continue", "handled", "transform"]]
+    text: NotRequired[str | None]
+    """The words instead, with `transform`."""
+
+
 class LabelChangedNotification(TypedDict):
     """The label of an entry; null when it was cleared."""
 
@@ -757,6 +1311,22 @@ class ListedModel(TypedDict):
     reasoning: bool
     usable: bool
     whyNot: NotRequired[str]
+    input: list[str]
+    """What it takes: text, image."""
+    priceInput: NotRequired[float]
+    """US dollars for a million tokens; absent when unknown."""
+    priceOutput: NotRequired[float]
+
+
+class ListedResource(TypedDict):
+    """A file that goes into the prompt or can be called for."""
+
+    kind: Literal["append_system", "context", "prompt", "skill", "system"]
+    path: str
+    sha256: str
+    """Of its bytes."""
+    origin: Literal["project", "user"]
+    name: NotRequired[str]
 
 
 class ListedSession(TypedDict):
@@ -858,11 +1428,33 @@ class ModelSetResult(TypedDict):
     model: ModelRef
 
 
+class NamedVersion(TypedDict):
+    """A version as an entry of the session names it."""
+
+    entryId: str
+    at: str
+    """start, before_tools, after_tools, manual; or restore, which binds nothing."""
+    version: str
+    leafId: str | None
+    """The entry it holds for beside the one above it."""
+    timestamp: str
+    changes: list[str]
+    """Paths this session's calls changed since the version before; at most a hundred."""
+    changeCount: int
+
+
 class NoParams(TypedDict):
     """Nothing to say."""
 
     progressToken: NotRequired[str | int | None]
     """Names the `$/progress` notifications of this request, if any are wanted."""
+
+
+class NotRestored(TypedDict):
+    """A path that differs and was not touched."""
+
+    path: str
+    reason: str
 
 
 class OpenedState(TypedDict):
@@ -885,11 +1477,65 @@ class OpenedState(TypedDict):
     thinkingLevel: str
     running: bool
     runId: NotRequired[str]
-    compacting: NotRequired[bool]
+    compacting: bool
+    """Whether a summary of the context is being made."""
     queue: Queues
+    interrupted: NotRequired[list[str]]
+    """Ids of calls that no result answers; each gets one when the next run begins."""
     environment: Environment
     parentSession: NotRequired[str]
     diagnostics: list[Diagnostic]
+
+
+class PendingRequest(TypedDict):
+    """A request to the client that waits for an answer; it is sent again."""
+
+    requestId: str
+    method: Literal["command/execute", "hook/call", "permission/request", "tool/execute"]
+    params: dict[str, Any]
+
+
+class PermissionAnswer(TypedDict):
+    """To a permission: one of the options."""
+
+    decision: Literal["allow_once", "allow_session", "reject_always", "reject_once"]
+    reason: NotRequired[str | None]
+    """Why it is rejected; the model is told."""
+
+
+class PermissionOption(TypedDict):
+    """Something the user may answer."""
+
+    decision: Literal["allow_once", "allow_session", "reject_always", "reject_once"]
+    label: str
+
+
+class PermissionRequestParams(TypedDict):
+    """A call that needs the user's permission."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    callId: str
+    name: str
+    arguments: dict[str, Any]
+    """As they will run."""
+    effect: Literal["none", "outside", "workspace"]
+    subject: str
+    """The command or path it is about; empty when it has none."""
+    options: list[PermissionOption]
+
+
+class PrepareAnswer(TypedDict):
+    """To `run/prepare`: messages to go behind the prompt, and sections of the system prompt."""
+
+    messages: NotRequired[list[AddedMessage]]
+    sections: NotRequired[dict[str, str | None]]
+    """By name; null leaves a section out. They hold for this run."""
 
 
 class ProgressValue(TypedDict):
@@ -919,6 +1565,37 @@ class QueueChangedNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     steering: list[QueueItem]
     followUp: list[QueueItem]
+    steeringMode: Literal["all", "one-at-a-time"]
+    followUpMode: Literal["all", "one-at-a-time"]
+
+
+class QueueConfigureParams(TypedDict):
+    """How many waiting messages go with one request; what is left out stays as it is."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    steeringMode: NotRequired[Literal["all", "one-at-a-time"] | None]
+    followUpMode: NotRequired[Literal["all", "one-at-a-time"] | None]
+
+
+class QueueConfigureResult(TypedDict):
+    """The modes as they are now."""
+
+    steeringMode: Literal["all", "one-at-a-time"]
+    followUpMode: Literal["all", "one-at-a-time"]
+
+
+class QueueEditParams(TypedDict):
+    """Other words or another place for a waiting message; its id and its images stay."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    itemId: str
+    text: NotRequired[str | None]
+    position: NotRequired[int | None]
+    """Place in its queue, from 0."""
 
 
 class QueueRemoveParams(TypedDict):
@@ -928,6 +1605,91 @@ class QueueRemoveParams(TypedDict):
     """Names the `$/progress` notifications of this request, if any are wanted."""
     sessionId: str
     itemId: str
+
+
+class RegistrationResult(TypedDict):
+    """The offer stands until it is taken back or the connection ends."""
+
+    registrationId: str
+
+
+class RepairStep(TypedDict):
+    """One thing that was done to a file."""
+
+    action: Literal["line_kept_as_entry", "lines_parted", "newline_added", "parent_mended"]
+    text: str
+    offset: NotRequired[int]
+    """Where it stood in the old file, in bytes."""
+    entryId: NotRequired[str]
+
+
+class RequestResolvedNotification(TypedDict):
+    """A request to the client is over: a dialog that shows it can be closed."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    requestId: str
+    kind: str
+    """hook, tool, command, permission."""
+    outcome: str
+    """answered, timeout, stopped, disconnected, failed."""
+
+
+class Trust(TypedDict):
+    """Whether the files of a project may steer what is done in it."""
+
+    trusted: bool
+    decidedBy: Literal["flag", "nobody", "nothing_requires", "saved", "setting"]
+    """`nobody`: the user would have to be asked, so it is not trusted."""
+    requires: NotRequired[list[str]]
+    """The files and folders that want trust."""
+    savedAt: NotRequired[str]
+    """The folder whose saved decision holds."""
+
+
+class ResourceListResult(TypedDict):
+    """The files, in the order they are used."""
+
+    files: list[ListedResource]
+    diagnostics: list[Diagnostic]
+    """What was skipped or is odd, each with its path."""
+    trust: Trust
+
+
+class RetryEndedNotification(TypedDict):
+    """The retries are over: with a reply that did not fail, or with this error."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    runId: str
+    attempt: int
+    success: bool
+    error: NotRequired[dict[str, Any]]
+
+
+class RetryScheduledNotification(TypedDict):
+    """A reply failed for a reason that may pass, and is asked for again after a while."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    runId: str
+    attempt: int
+    """Retries count from 1, until a reply does not fail."""
+    maxAttempts: int
+    delayMs: int
+    error: dict[str, Any]
 
 
 class RunParams(TypedDict):
@@ -964,6 +1726,19 @@ class RuntimeReplacedNotification(TypedDict):
     reason: Literal["clone", "fork", "import", "new", "reload", "relocate", "switch"]
     rebound: bool
     """Whether these subscriptions now hear the new runtime; else they are over."""
+
+
+class SessionCheckResult(TypedDict):
+    """What is wrong with a session, line by line and entry by entry; nothing was changed."""
+
+    sessionId: str
+    path: NotRequired[str]
+    entries: int
+    sizeBytes: int
+    problems: list[Diagnostic]
+    """`info` is as it may be, `warning` costs something, `error` is lost until it is repaired."""
+    mendedByRepair: bool
+    """Whether session/repair would mend any of them."""
 
 
 class SessionCloneParams(TypedDict):
@@ -1029,6 +1804,40 @@ class SessionEntriesResult(TypedDict):
     leafId: str | None
     nextCursor: NotRequired[str]
     """To be given as `since` for the next page."""
+
+
+class SessionExportParams(TypedDict):
+    """A session, and the form to write it in."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    path: NotRequired[str | None]
+    format: NotRequired[Literal["html", "jsonl", "markdown"]]
+    target: NotRequired[str | None]
+    """Absolute path of a file that is not there yet; unless given, a new name in the session's
+    working directory.
+    """
+    branches: NotRequired[Literal["all", "path"] | None]
+    """Every branch, as the file has it, or one path. JSON lines hold all unless told otherwise,
+    pages for people one path.
+    """
+    leafId: NotRequired[str | None]
+    """The end of the path; the session's leaf unless it is named."""
+    redact: NotRequired[bool]
+    """Whether what looks like a key, a token or a password is taken out."""
+
+
+class SessionExportResult(TypedDict):
+    """What was written."""
+
+    path: str
+    sizeBytes: int
+    entries: int
+    redactions: int
+    """How often something was taken out."""
+    skipped: int
+    """Entries that could not be read."""
 
 
 class SessionForeignAppendNotification(TypedDict):
@@ -1209,6 +2018,40 @@ class SessionRenamedNotification(TypedDict):
     name: str | None
 
 
+class SessionRepairResult(TypedDict):
+    """What was done; no steps when there was nothing to do."""
+
+    steps: list[RepairStep]
+    backup: NotRequired[str]
+    """Where the old file lies, byte for byte, when a new one took its place."""
+
+
+class SessionSearchParams(TypedDict):
+    """What to look for, and where."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    query: str
+    """Words that must all be there, in any case and order; quotes hold several together."""
+    cwd: NotRequired[str | None]
+    """Only sessions of this working directory."""
+    roles: NotRequired[list[str] | None]
+    """Only entries of these: roles of messages, or entry types such as `compaction`."""
+    since: NotRequired[str | None]
+    """Only what was said at this ISO 8601 time or after it."""
+    until: NotRequired[str | None]
+    """Only what was said before this ISO 8601 time."""
+    cursor: NotRequired[str | None]
+    limit: NotRequired[int]
+
+
+class SessionSearchResult(TypedDict):
+    """A page of hits, newest first."""
+
+    hits: list[FoundEntry]
+    nextCursor: NotRequired[str]
+
+
 class SessionState(TypedDict):
     """An open session as it stands."""
 
@@ -1229,10 +2072,95 @@ class SessionState(TypedDict):
     thinkingLevel: str
     running: bool
     runId: NotRequired[str]
-    compacting: NotRequired[bool]
+    compacting: bool
+    """Whether a summary of the context is being made."""
     queue: Queues
+    interrupted: NotRequired[list[str]]
+    """Ids of calls that no result answers; each gets one when the next run begins."""
     environment: Environment
     parentSession: NotRequired[str]
+
+
+class SessionStatsParams(TypedDict):
+    """What to count."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    path: NotRequired[str | None]
+    scope: NotRequired[Literal["path", "session", "since"]]
+    """`session`: every entry of every branch; `path`: from the root to the leaf."""
+    since: NotRequired[str | None]
+    """Only entries of the path below this one; alone it is enough."""
+    leafId: NotRequired[str | None]
+    """The end of the path; the session's own leaf unless it is named."""
+
+
+class Share(TypedDict):
+    """What one model, or all tools and summaries, used."""
+
+    key: str
+    cost: float
+    costText: str
+    tokens: int
+
+
+class Tokens(TypedDict):
+    """Tokens that were used."""
+
+    input: int
+    output: int
+    cacheRead: int
+    cacheWrite: int
+    total: int
+    """Of the four before it."""
+    reported: int
+    """Of the providers' own totals, which may count more."""
+
+
+class StatsPart(TypedDict):
+    """Counts of some entries."""
+
+    entries: int
+    messages: dict[str, int]
+    """By role."""
+    totalMessages: int
+    toolCalls: int
+    tokens: Tokens
+    cost: float
+    costText: str
+    """The same, as an exact decimal."""
+    costKnown: bool
+    """False when tokens were used and no price is known."""
+
+
+class SessionStatsResult(TypedDict):
+    """Counts of the scope, and how full the context is."""
+
+    entries: int
+    messages: dict[str, int]
+    """By role."""
+    totalMessages: int
+    toolCalls: int
+    tokens: Tokens
+    cost: float
+    costText: str
+    """The same, as an exact decimal."""
+    costKnown: bool
+    """False when tokens were used and no price is known."""
+    sessionId: str
+    path: NotRequired[str]
+    scope: Literal["path", "session", "since"]
+    leafId: str | None
+    breakdown: list[Share]
+    """By `provider/model`, dearest first; tools and summaries together."""
+    context: NotRequired[ContextPart]
+    """Left out when the window is unknown."""
+    byBranch: NotRequired[StatsPart]
+    """Of what is not on the path: the price of routes that were left. Of a whole session."""
+    inherited: NotRequired[StatsPart]
+    """Of what was copied when this session was made; counted above as well."""
+    diagnostics: NotRequired[list[Diagnostic]]
 
 
 class Since(TypedDict):
@@ -1264,8 +2192,8 @@ class SessionSubscribeResult(TypedDict):
     cursor: NotRequired[str]
     """With a gap: the leaf's id, for session/entries or session/read."""
     state: SessionState
-    pending: list[dict[str, Any]]
-    """Requests to the client that wait for an answer."""
+    pending: list[PendingRequest]
+    """Requests to the client that wait for an answer; each is sent again."""
 
 
 class SessionSwitchParams(TypedDict):
@@ -1325,6 +2253,117 @@ class SessionUnsubscribeParams(TypedDict):
     subscriptionId: str
 
 
+class SettingState(TypedDict):
+    """A setting as it holds, and the layer it comes from."""
+
+    value: Any
+    layer: Literal["default", "project", "session", "user"]
+
+
+class SettingsChangedNotification(TypedDict):
+    """A setting was chosen or taken back; this is what holds now."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    key: str
+    value: Any
+    layer: str
+    """default, user, project, session."""
+
+
+class SettingsLayer(TypedDict):
+    """A settings file that was looked at."""
+
+    name: Literal["default", "project", "session", "user"]
+    path: NotRequired[str]
+
+
+class SettingsGetResult(TypedDict):
+    """What a session goes by."""
+
+    settings: dict[str, SettingState]
+    """By their place in the file."""
+    layers: list[SettingsLayer]
+    """Each goes over those before it; a project that is not trusted has none."""
+    trust: Trust
+    diagnostics: list[Diagnostic]
+
+
+class SettingsSetParams(TypedDict):
+    """A setting to choose."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    key: str
+    value: Any
+    """Null takes it back, so that what holds without it holds."""
+    scope: NotRequired[Literal["session", "user"]]
+    """`user` writes it into the user's settings file."""
+
+
+class ShellAbortResult(TypedDict):
+    """How many commands were stopped."""
+
+    stopped: int
+
+
+class ShellOutputNotification(TypedDict):
+    """A command of `shell/run` has printed something: plain text, to be put after what came."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    shellId: str
+    text: str
+    skippedChars: NotRequired[int]
+    """Characters left out before this text, because they came faster than they are told."""
+
+
+class ShellRunParams(TypedDict):
+    """A command for a shell in the session's folder."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    command: str
+    shellId: NotRequired[str | None]
+    """What its `shell/output` is to be told under; one is made when it is left out."""
+    excludeFromContext: NotRequired[bool]
+    """Whether the result is kept from the model."""
+
+
+class ShellRunResult(TypedDict):
+    """What came of it."""
+
+    output: str
+    """Plain text, stdout and stderr together; its end when it is long."""
+    exitCode: NotRequired[int]
+    """Left out when it was stopped."""
+    cancelled: bool
+    truncated: bool
+    fullOutputPath: NotRequired[str]
+    """A file with the bytes as they came, when the output is long."""
+    entryId: NotRequired[str]
+    """Left out while a run or a move is going on: the result is written when that is over."""
+
+
+class StoredParams(TypedDict):
+    """A question about a session, open or only stored; by id or by path."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    path: NotRequired[str | None]
+
+
 class ThinkingChangedNotification(TypedDict):
     """Another thinking level holds from the next request on."""
 
@@ -1352,6 +2391,15 @@ class ThinkingSetResult(TypedDict):
     thinkingLevel: str
 
 
+class ToolAnswer(TypedDict):
+    """What came of a call of a client's tool."""
+
+    content: list[dict[str, Any]]
+    isError: NotRequired[bool]
+    details: NotRequired[dict[str, Any] | None]
+    terminate: NotRequired[bool]
+
+
 class ToolEndedNotification(TypedDict):
     """A call is over; its result entry follows with those of its batch."""
 
@@ -1370,6 +2418,26 @@ class ToolEndedNotification(TypedDict):
     effect: str
     durationMs: NotRequired[float]
     details: NotRequired[dict[str, Any]]
+    changedBy: NotRequired[str]
+    """The registration of the hook that gave the effective arguments."""
+
+
+class ToolExecuteParams(TypedDict):
+    """A call of a tool that the client runs; `tool/progress` may be sent meanwhile."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    registrationId: str
+    callId: str
+    name: str
+    arguments: dict[str, Any]
+    """Validated by the tool's schema."""
+    cwd: str
 
 
 class ToolListResult(TypedDict):
@@ -1415,6 +2483,26 @@ class ToolStartedNotification(TypedDict):
     arguments: dict[str, Any]
 
 
+class ToolsRegisterParams(TypedDict):
+    """Tools that the client runs."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    """The open session it holds for; without it, every session, also those opened later."""
+    tools: list[ClientTool]
+
+
+class TrustSetParams(TypedDict):
+    """Whether the files of a session's folder may steer what is done in it."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    trusted: bool | None
+    """Null forgets what was decided."""
+
+
 class TurnEndedNotification(TypedDict):
     """A reply and the results of its calls are stored."""
 
@@ -1443,6 +2531,14 @@ class TurnStartedNotification(TypedDict):
     turn: int
 
 
+class UnregisterParams(TypedDict):
+    """The registration to take back."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    registrationId: str
+
+
 class WordsParams(TypedDict):
     """Words for the model."""
 
@@ -1455,12 +2551,172 @@ class WordsParams(TypedDict):
     """The run the caller believes to be live."""
 
 
+class WorkspaceAcknowledgeResult(TypedDict):
+    """How the world stands, of which somebody took note."""
+
+    environment: Environment
+
+
+class WorkspaceDiffParams(TypedDict):
+    """Two states: versions, or those bound to two entries. The first is the leaf's own unless it is
+    named, the second the files as they are now.
+    """
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    version: NotRequired[str | None]
+    leafId: NotRequired[str | None]
+    otherVersion: NotRequired[str | None]
+    otherLeafId: NotRequired[str | None]
+    patches: NotRequired[bool]
+    paths: NotRequired[list[str] | None]
+
+
+class WorkspaceDiffResult(TypedDict):
+    """What differs from the first state to the second."""
+
+    version: str
+    otherVersion: str
+    files: list[DiffedFile]
+    """At most five thousand."""
+    count: int
+    added: int
+    """Lines in all files."""
+    removed: int
+
+
+class WorkspaceDriftedNotification(TypedDict):
+    """After a move the world does not stand, or may not stand, as the leaf has it."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    environment: Environment
+
+
+class WorkspaceRecordEffectParams(TypedDict):
+    """Something that was done beyond the files."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    kind: Literal["db", "mail", "net", "other", "process", "ticket"]
+    summary: str
+    reversible: NotRequired[bool]
+    compensated: NotRequired[bool]
+    """It was made good, or never took effect."""
+    effectId: NotRequired[str | None]
+    """An effect recorded before, to say more of it; else a new one."""
+
+
+class WorkspaceRecordEffectResult(TypedDict):
+    """It is written down."""
+
+    effectId: str
+    entryId: str
+    leafId: str | None
+
+
+class WorkspaceRestoreParams(TypedDict):
+    """Which files to bring back, and to what."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    version: NotRequired[str | None]
+    leafId: NotRequired[str | None]
+    """The version bound to this entry; with neither, the one bound to the leaf."""
+    paths: NotRequired[list[str] | None]
+    """Only these, files or folders; then also files this session did not change."""
+    dryRun: NotRequired[bool]
+    """Only say what would be done."""
+    confirm: NotRequired[list[str]]
+    """Files to restore although they were changed since, or not by this session."""
+
+
+class WorkspaceRestoreResult(TypedDict):
+    """What was restored, what was refused, and what nobody asked for."""
+
+    restored: list[str]
+    refused: list[NotRestored]
+    left: list[NotRestored]
+    version: str
+    safetyVersion: str
+    """The state before; restore to it to undo."""
+    dryRun: bool
+    environment: Environment
+
+
+class WorkspaceRestoredNotification(TypedDict):
+    """Files were brought to another version because somebody asked for it."""
+
+    sessionId: str
+    runtimeId: str
+    seq: int
+    """Events of a runtime count from 1 without gaps."""
+    subscriptionIds: list[str]
+    """The subscriptions of this client that hear it."""
+    version: str
+    safetyVersion: str
+    """The state before, to go back to."""
+    paths: list[str]
+    """At most the first thousand."""
+    count: int
+    environment: Environment
+
+
+class WorkspaceSnapshotResult(TypedDict):
+    """The state of the files has a name, and the leaf is bound to it."""
+
+    version: str
+    entryId: str
+    leafId: str | None
+    leftOut: NotRequired[list[LeftOut]]
+    environment: Environment
+
+
 class WorkspaceStatusResult(TypedDict):
-    """Whether the world went along with the leaf."""
+    """Whether the world goes along with the leaf, after a fresh look."""
 
     cwd: str
     leafId: str | None
+    status: Literal["not_restored", "restored", "unknown"]
+    scopes: dict[str, ScopeVerdict]
+    drift: NotRequired[list[dict[str, Any]]]
+    driftCount: NotRequired[int]
+    abandonedEffects: NotRequired[list[dict[str, Any]]]
     environment: Environment
+    bound: NotRequired[BoundVersion]
+    """The version that holds at the leaf."""
+    actual: NotRequired[ActualVersion]
+    kind: str
+    """How versions are kept: git, manifest, none."""
+    unavailable: NotRequired[str]
+    """Why there are none, when there are none."""
+    acknowledged: bool
+    """False while a drift after a move was not taken note of."""
+
+
+class WorkspaceVersionsParams(TypedDict):
+    """Which page of the versions."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    path: NotRequired[str | None]
+    cursor: NotRequired[str | None]
+    limit: NotRequired[int]
+
+
+class WorkspaceVersionsResult(TypedDict):
+    """Versions in file order, a page at a time."""
+
+    versions: list[NamedVersion]
+    nextCursor: NotRequired[str]
 
 
 class AgentStartedMessage(TypedDict):
@@ -1482,6 +2738,20 @@ class AgentSettledMessage(TypedDict):
 
     method: Literal["agent/settled"]
     params: AgentSettledNotification
+
+
+class RetryScheduledMessage(TypedDict):
+    """`retry/scheduled` as it comes."""
+
+    method: Literal["retry/scheduled"]
+    params: RetryScheduledNotification
+
+
+class RetryEndedMessage(TypedDict):
+    """`retry/ended` as it comes."""
+
+    method: Literal["retry/ended"]
+    params: RetryEndedNotification
 
 
 class TurnStartedMessage(TypedDict):
@@ -1554,6 +2824,20 @@ class LeafMovedMessage(TypedDict):
     params: LeafMovedNotification
 
 
+class WorkspaceDriftedMessage(TypedDict):
+    """`workspace/drifted` as it comes."""
+
+    method: Literal["workspace/drifted"]
+    params: WorkspaceDriftedNotification
+
+
+class WorkspaceRestoredMessage(TypedDict):
+    """`workspace/restored` as it comes."""
+
+    method: Literal["workspace/restored"]
+    params: WorkspaceRestoredNotification
+
+
 class QueueChangedMessage(TypedDict):
     """`queue/changed` as it comes."""
 
@@ -1589,6 +2873,20 @@ class LabelChangedMessage(TypedDict):
     params: LabelChangedNotification
 
 
+class CompactionStartedMessage(TypedDict):
+    """`compaction/started` as it comes."""
+
+    method: Literal["compaction/started"]
+    params: CompactionStartedNotification
+
+
+class CompactionEndedMessage(TypedDict):
+    """`compaction/ended` as it comes."""
+
+    method: Literal["compaction/ended"]
+    params: CompactionEndedNotification
+
+
 class SessionOpenedMessage(TypedDict):
     """`session/opened` as it comes."""
 
@@ -1617,6 +2915,27 @@ class SessionForeignAppendMessage(TypedDict):
     params: SessionForeignAppendNotification
 
 
+class ShellOutputMessage(TypedDict):
+    """`shell/output` as it comes."""
+
+    method: Literal["shell/output"]
+    params: ShellOutputNotification
+
+
+class SettingsChangedMessage(TypedDict):
+    """`settings/changed` as it comes."""
+
+    method: Literal["settings/changed"]
+    params: SettingsChangedNotification
+
+
+class RequestResolvedMessage(TypedDict):
+    """`request/resolved` as it comes."""
+
+    method: Literal["request/resolved"]
+    params: RequestResolvedNotification
+
+
 class DiagnosticMessage(TypedDict):
     """`diagnostic` as it comes."""
 
@@ -1635,6 +2954,8 @@ Notification = (
     AgentStartedMessage
     | AgentAttemptEndedMessage
     | AgentSettledMessage
+    | RetryScheduledMessage
+    | RetryEndedMessage
     | TurnStartedMessage
     | TurnEndedMessage
     | MessageStartedMessage
@@ -1645,15 +2966,22 @@ Notification = (
     | ToolEndedMessage
     | EntryAppendedMessage
     | LeafMovedMessage
+    | WorkspaceDriftedMessage
+    | WorkspaceRestoredMessage
     | QueueChangedMessage
     | ModelChangedMessage
     | ThinkingChangedMessage
     | SessionRenamedMessage
     | LabelChangedMessage
+    | CompactionStartedMessage
+    | CompactionEndedMessage
     | SessionOpenedMessage
     | SessionClosedMessage
     | RuntimeReplacedMessage
     | SessionForeignAppendMessage
+    | ShellOutputMessage
+    | SettingsChangedMessage
+    | RequestResolvedMessage
     | DiagnosticMessage
     | ProgressMessage
 )
@@ -1730,6 +3058,18 @@ class Calls(Protocol):
     async def call(self, method: Literal["session/unsubscribe"], params: SessionUnsubscribeParams) -> Done: ...
 
     @overload
+    async def call(self, method: Literal["session/search"], params: SessionSearchParams) -> SessionSearchResult: ...
+
+    @overload
+    async def call(self, method: Literal["session/check"], params: StoredParams | None = None) -> SessionCheckResult: ...
+
+    @overload
+    async def call(self, method: Literal["session/repair"], params: StoredParams | None = None) -> SessionRepairResult: ...
+
+    @overload
+    async def call(self, method: Literal["session/export"], params: SessionExportParams | None = None) -> SessionExportResult: ...
+
+    @overload
     async def call(self, method: Literal["branch/list"], params: BranchListParams | None = None) -> BranchListResult: ...
 
     @overload
@@ -1737,6 +3077,9 @@ class Calls(Protocol):
 
     @overload
     async def call(self, method: Literal["branch/compare"], params: BranchCompareParams) -> BranchCompareResult: ...
+
+    @overload
+    async def call(self, method: Literal["branch/summarize"], params: BranchSummarizeParams) -> BranchSummarizeResult: ...
 
     @overload
     async def call(self, method: Literal["branch/label"], params: BranchLabelParams) -> BranchLabelResult: ...
@@ -1766,6 +3109,24 @@ class Calls(Protocol):
     async def call(self, method: Literal["context/edit"], params: ContextEditParams) -> ContextEditResult: ...
 
     @overload
+    async def call(self, method: Literal["compact/preview"], params: CompactPreviewParams | None = None) -> CompactPreviewResult: ...
+
+    @overload
+    async def call(self, method: Literal["compact/run"], params: CompactRunParams) -> CompactRunResult: ...
+
+    @overload
+    async def call(self, method: Literal["compact/configure"], params: CompactConfigureParams) -> CompactConfigureResult: ...
+
+    @overload
+    async def call(self, method: Literal["compact/verify"], params: CompactVerifyParams | None = None) -> CompactVerifyResult: ...
+
+    @overload
+    async def call(self, method: Literal["compact/undo"], params: CompactUndoParams) -> CompactUndoResult: ...
+
+    @overload
+    async def call(self, method: Literal["context/pin"], params: ContextPinParams) -> ContextPinResult: ...
+
+    @overload
     async def call(self, method: Literal["agent/prompt"], params: AgentPromptParams) -> AgentPromptResult: ...
 
     @overload
@@ -1778,10 +3139,19 @@ class Calls(Protocol):
     async def call(self, method: Literal["agent/abort"], params: RunParams) -> RunResult: ...
 
     @overload
+    async def call(self, method: Literal["agent/abortRetry"], params: RunParams) -> RunResult: ...
+
+    @overload
     async def call(self, method: Literal["agent/wait"], params: RunParams) -> RunResult: ...
 
     @overload
     async def call(self, method: Literal["queue/get"], params: SessionParams) -> Queues: ...
+
+    @overload
+    async def call(self, method: Literal["queue/configure"], params: QueueConfigureParams) -> QueueConfigureResult: ...
+
+    @overload
+    async def call(self, method: Literal["queue/edit"], params: QueueEditParams) -> QueueItem: ...
 
     @overload
     async def call(self, method: Literal["queue/remove"], params: QueueRemoveParams) -> QueueItem: ...
@@ -1805,7 +3175,67 @@ class Calls(Protocol):
     async def call(self, method: Literal["tool/setActive"], params: ToolSetActiveParams) -> ToolListResult: ...
 
     @overload
+    async def call(self, method: Literal["settings/get"], params: SessionParams) -> SettingsGetResult: ...
+
+    @overload
+    async def call(self, method: Literal["settings/set"], params: SettingsSetParams) -> SettingState: ...
+
+    @overload
+    async def call(self, method: Literal["trust/set"], params: TrustSetParams) -> Trust: ...
+
+    @overload
+    async def call(self, method: Literal["command/list"], params: SessionParams) -> CommandListResult: ...
+
+    @overload
+    async def call(self, method: Literal["resources/list"], params: SessionParams) -> ResourceListResult: ...
+
+    @overload
+    async def call(self, method: Literal["tools/register"], params: ToolsRegisterParams) -> RegistrationResult: ...
+
+    @overload
+    async def call(self, method: Literal["tools/unregister"], params: UnregisterParams) -> Done: ...
+
+    @overload
+    async def call(self, method: Literal["hooks/register"], params: HooksRegisterParams) -> RegistrationResult: ...
+
+    @overload
+    async def call(self, method: Literal["hooks/unregister"], params: UnregisterParams) -> Done: ...
+
+    @overload
+    async def call(self, method: Literal["commands/register"], params: CommandsRegisterParams) -> RegistrationResult: ...
+
+    @overload
+    async def call(self, method: Literal["commands/unregister"], params: UnregisterParams) -> Done: ...
+
+    @overload
+    async def call(self, method: Literal["shell/run"], params: ShellRunParams) -> ShellRunResult: ...
+
+    @overload
+    async def call(self, method: Literal["shell/abort"], params: SessionParams) -> ShellAbortResult: ...
+
+    @overload
+    async def call(self, method: Literal["session/stats"], params: SessionStatsParams | None = None) -> SessionStatsResult: ...
+
+    @overload
     async def call(self, method: Literal["workspace/status"], params: SessionParams) -> WorkspaceStatusResult: ...
+
+    @overload
+    async def call(self, method: Literal["workspace/versions"], params: WorkspaceVersionsParams | None = None) -> WorkspaceVersionsResult: ...
+
+    @overload
+    async def call(self, method: Literal["workspace/snapshot"], params: SessionParams) -> WorkspaceSnapshotResult: ...
+
+    @overload
+    async def call(self, method: Literal["workspace/diff"], params: WorkspaceDiffParams) -> WorkspaceDiffResult: ...
+
+    @overload
+    async def call(self, method: Literal["workspace/restore"], params: WorkspaceRestoreParams) -> WorkspaceRestoreResult: ...
+
+    @overload
+    async def call(self, method: Literal["workspace/acknowledge"], params: SessionParams) -> WorkspaceAcknowledgeResult: ...
+
+    @overload
+    async def call(self, method: Literal["workspace/recordEffect"], params: WorkspaceRecordEffectParams) -> WorkspaceRecordEffectResult: ...
 
     async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         """Call a method and return its result. Raises PiRpcError, DaemonEndedError."""

@@ -7,11 +7,11 @@ from msgspec import UNSET, UnsetType
 from pi_rpc.core import branches
 from pi_rpc.core.branches import Branch, branch_at, segment
 from pi_rpc.core.branching import Position, fork_points
-from pi_rpc.core.errors import Refused
 from pi_rpc.core.events import Environment
 from pi_rpc.core.tree import Tree
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
+from pi_rpc.frontends.native.paging import fitting
 from pi_rpc.frontends.native.sessions import leaf_of, page_start
 from pi_rpc.frontends.native.shapes import (
     CopiedState,
@@ -21,8 +21,10 @@ from pi_rpc.frontends.native.shapes import (
     StoredParams,
 )
 from pi_rpc.session.host import Copied, Copying
-from pi_rpc.session.navigating import navigate, set_label
+from pi_rpc.session.navigating import SummaryMade, navigate, set_label
+from pi_rpc.session.prompting import start_from_queue
 from pi_rpc.session.session import Session
+from pi_rpc.session.summarising import SummaryWish, summarize_branch
 
 IDS_TOLD_MAX = 1000
 """How many entry ids of one side a comparison names; the count is always whole."""
@@ -45,7 +47,11 @@ class BranchNavigateParams(MoveParams, frozen=True, kw_only=True):
     restore: Literal["none", "try"] = "none"
     """Whether to try to bring the files along."""
     summarize: bool = False
+    """Whether what is left is summarised, for the branch where it goes on."""
     instructions: str | None = None
+    """What the summary is to look at above all."""
+    replace_instructions: bool = False
+    """Whether the instructions are all that is asked of the model."""
 
 
 class BranchNavigateResult(Result, frozen=True, kw_only=True):
@@ -55,17 +61,62 @@ class BranchNavigateResult(Result, frozen=True, kw_only=True):
     draft: str | None = None
     """The words of a user message that was chosen, for the editor."""
     summary_entry_id: str | None = None
+    summary: SummaryMade = "none"
+    """`empty` when it was asked for and nothing was said on what was left: there is no entry."""
     environment: Environment
 
 
 async def navigate_(connection: Connection, params: BranchNavigateParams) -> BranchNavigateResult:
     """Move the leaf inside its session; the files stay as they are unless restoring works."""
     session = _moved(connection, params)
-    if params.summarize:
-        raise Refused("summaries_unavailable", "branch summaries are not served by this daemon yet")
-    moved = await navigate(session, params.target_id, params.label)
+    wish = _wish(params.instructions, params.replace_instructions) if params.summarize else None
+    try:
+        moved = await navigate(session, params.target_id, params.label, wish, params.restore)
+    finally:
+        # Words that came while a summary was made have waited for this.
+        start_from_queue(session, connection.host.tasks)
     return BranchNavigateResult(
-        leaf_id=moved.leaf_id, draft=moved.draft, environment=moved.environment
+        leaf_id=moved.leaf_id,
+        draft=moved.draft,
+        summary_entry_id=moved.summary_id,
+        summary=moved.summary,
+        environment=moved.environment,
+    )
+
+
+def _wish(instructions: str | None, replaces: bool) -> SummaryWish:
+    return SummaryWish(instructions or "", replaces)
+
+
+class BranchSummarizeParams(MoveParams, frozen=True, kw_only=True):
+    """Another branch, to be told of on this one."""
+
+    entry_id: str
+    """Where that branch ends."""
+    instructions: str | None = None
+    replace_instructions: bool = False
+
+
+class BranchSummarizeResult(Result, frozen=True, kw_only=True):
+    """The summary."""
+
+    leaf_id: str | None
+    summary_entry_id: str | None = None
+    summary: SummaryMade
+
+
+async def summarize(connection: Connection, params: BranchSummarizeParams) -> BranchSummarizeResult:
+    """Bring over what came of another branch, without going there."""
+    session = _moved(connection, params)
+    wish = _wish(params.instructions, params.replace_instructions)
+    try:
+        entry_id = await summarize_branch(session, params.entry_id, wish)
+    finally:
+        start_from_queue(session, connection.host.tasks)
+    return BranchSummarizeResult(
+        leaf_id=session.leaf_id,
+        summary_entry_id=entry_id,
+        summary="empty" if entry_id is None else "made",
     )
 
 
@@ -136,11 +187,13 @@ async def list_(connection: Connection, params: BranchListParams) -> BranchListR
     view = await connection.host.view(params.which)
     tips = view.tree.tips()
     start = page_start(params.cursor)
-    page = tips[start : start + max(1, min(params.limit, 500))]
-    end = start + len(page)
+    wanted = tips[start : start + max(1, min(params.limit, 500))]
     on_path = set(view.tree.upward(view.leaf_row))
+    told = (_tip(view.tree, branch_at(view.tree, row), row in on_path) for row in wanted)
+    page = fitting(connection, told)
+    end = start + len(page)
     return BranchListResult(
-        branches=[_tip(view.tree, branch_at(view.tree, row), row in on_path) for row in page],
+        branches=page,
         leaf_id=view.tree.id_or_none(view.leaf_row),
         next_cursor=str(end) if end < len(tips) else None,
     )
@@ -241,12 +294,16 @@ async def points(connection: Connection, params: ForkPointsParams) -> ForkPoints
     start = page_start(params.cursor)
     limit = max(1, min(params.limit, 5000))
     found: list[ForkPoint] = []
+    is_more = False
     for place, (row, text) in enumerate(fork_points(view.tree)):
         if place >= start + limit:
-            return ForkPointsResult(points=found, next_cursor=str(start + limit))
+            is_more = True
+            break
         if place >= start:
             found.append(ForkPoint(entry_id=view.tree.heads.id_of(row), text=text[:2000]))
-    return ForkPointsResult(points=found)
+    page = fitting(connection, found)
+    is_more = is_more or len(page) < len(found)
+    return ForkPointsResult(points=page, next_cursor=str(start + len(page)) if is_more else None)
 
 
 class CopyParams(MoveParams, frozen=True, kw_only=True):
@@ -325,6 +382,13 @@ METHODS = (
         BranchCompareResult,
         compare,
     ),
+    Method(
+        "branch/summarize",
+        "Tell of another branch on this one.",
+        BranchSummarizeParams,
+        BranchSummarizeResult,
+        summarize,
+    ),
     Method("branch/label", "Label an entry.", BranchLabelParams, BranchLabelResult, label),
     Method(
         "branch/forkPoints",
@@ -339,6 +403,7 @@ METHODS = (
         SessionForkParams,
         CopiedState,
         fork,
+        brings=lambda params: params.new_session_id,
     ),
     Method(
         "session/clone",
@@ -346,5 +411,6 @@ METHODS = (
         SessionCloneParams,
         CopiedState,
         clone,
+        brings=lambda params: params.new_session_id,
     ),
 )

@@ -10,7 +10,9 @@ import msgspec
 
 from pi_rpc.core.events import Diagnostic, Environment
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.frontends.native.arrivals import Arrivals
 from pi_rpc.frontends.native.handshake import outbound_limit_bytes
+from pi_rpc.frontends.native.serving import Serving
 from pi_rpc.frontends.native.shapes import ModelRef, QueueItem, Queues
 from pi_rpc.frontends.native.subscriptions import Subscriptions
 from pi_rpc.session.host import Host
@@ -20,7 +22,7 @@ from pi_rpc.session.session import Queued, Session
 STATES_KEPT_MAX = 256
 """How many encoded session states are kept for clients that ask again and again."""
 
-StateKey = tuple[int, bool, str | None]
+StateKey = tuple[int, bool, str | None, Environment | None]
 
 
 class Outlet(Protocol):
@@ -38,12 +40,23 @@ class Outlet(Protocol):
         """Whether nothing more should be told for now."""
         ...
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more request may wait for its handler."""
+        ...
+
     async def wait_until_free(self) -> None:
         """Return when there is room again."""
         ...
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send a notification; never waits."""
+        ...
+
+    async def request(
+        self, method: str, params: Any = None, timeout_s: float | None = None
+    ) -> msgspec.Raw:
+        """Ask the client and wait for its result."""
         ...
 
 
@@ -57,6 +70,8 @@ class Capabilities(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     """Exact names of notifications it does not want."""
     max_message_bytes: int | None = None
     """The longest message it reads."""
+    permissions: bool = False
+    """Whether it answers `permission/request`; without it nobody is asked."""
 
 
 class WireLimits(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,6 +106,8 @@ class Connection:
         self.initialized = False
         self.shutting_down = False
         self.subscriptions = Subscriptions(host, outlet)
+        self.serving = Serving(host, outlet)
+        self.arrivals = Arrivals()
         self._states: dict[str, tuple[StateKey, msgspec.Raw]] = {}
 
     def accept(self, capabilities: Capabilities) -> None:
@@ -98,6 +115,7 @@ class Connection:
         self.initialized = True
         self.capabilities = capabilities
         self.subscriptions.opt_out = frozenset(capabilities.opt_out)
+        self.serving.serves_permissions = capabilities.permissions
         self.outlet.outbound_limit_bytes = outbound_limit_bytes(
             capabilities.max_message_bytes, self.outlet.outbound_limit_bytes
         )
@@ -120,11 +138,13 @@ class Connection:
 
     def _state_key(self, session: Session) -> StateKey:
         # Whatever changes a session is told by an event, so an unchanged number is an unchanged
-        # state; a run alone is admitted a moment before it is told.
+        # state; a run alone is admitted a moment before it is told, and the files may be found
+        # otherwise than before by merely looking.
         return (
             session.hub.seq,
             session.run is not None,
             self.subscriptions.existing(session.hub),
+            session.checked,
         )
 
     def state_fields(self, session: Session, subscription_id: str | None = None) -> JsonObject:
@@ -146,17 +166,26 @@ class Connection:
             "thinking_level": session.thinking_level,
             "running": session.run is not None,
             "run_id": None if session.run is None else session.run.run_id,
-            "queue": queues_shape(session.steering, session.follow_up),
+            "compacting": session.is_compacting,
+            "queue": queues_shape(session),
+            "interrupted": [call.id for call in session.interrupted],
             "environment": environment_shape(session.environment),
             "parent_session": session.header.parent_session,
         }
 
 
-def queues_shape(steering: list[Queued], follow_up: list[Queued]) -> Queues:
+def queues_shape(session: Session) -> Queues:
     """Both queues as clients see them."""
+    return queues_of(session, session.steering, session.follow_up)
+
+
+def queues_of(session: Session, steering: list[Queued], follow_up: list[Queued]) -> Queues:
+    """Messages that wait or have waited, with the modes of their queues."""
     return Queues(
         steering=[QueueItem(id=item.id, text=item.text) for item in steering],
         follow_up=[QueueItem(id=item.id, text=item.text) for item in follow_up],
+        steering_mode=session.queue_modes.steering,
+        follow_up_mode=session.queue_modes.follow_up,
     )
 
 

@@ -14,6 +14,7 @@ from pi_rpc.core.projection import Form, Projection, project
 from pi_rpc.core.receipt import Receipt, explain
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
+from pi_rpc.frontends.native.paging import page_bytes_max, shortened
 from pi_rpc.frontends.native.sessions import leaf_of, page_start
 from pi_rpc.frontends.native.shapes import (
     JsonObject,
@@ -22,6 +23,7 @@ from pi_rpc.frontends.native.shapes import (
     SessionParams,
     StoredParams,
 )
+from pi_rpc.session.compacting import window_of as session_window
 from pi_rpc.session.navigating import edit_context
 from pi_rpc.session.reading import View
 
@@ -53,11 +55,11 @@ class ContextGetParams(ContextParams, frozen=True, kw_only=True):
     """`session`: the roles the file knows; `llm`: only what a provider is sent."""
     cursor: str | None = None
     limit: int | None = None
-    """Messages of a page; all of them unless given."""
+    """Messages of a page; as many as one answer carries unless given."""
 
 
 class ContextMessage(Result, frozen=True, kw_only=True):
-    """A message, and the entry it comes from."""
+    """A message, and the entry it comes from; one too long for the client without its content."""
 
     entry_id: str
     message: JsonObject
@@ -81,19 +83,30 @@ async def get(connection: Connection, params: ContextGetParams) -> ContextGetRes
     projection = _projection(view, params)
     said = _said(projection, params.form)
     start = page_start(params.cursor)
-    end = len(said) if params.limit is None else start + max(1, params.limit)
+    stop = len(said) if params.limit is None else start + max(1, params.limit)
+    messages = _page(connection, said[start:stop])
+    end = start + len(messages)
     model = projection.model
     return ContextGetResult(
         leaf_id=view.tree.id_or_none(projection.leaf_row),
-        messages=[
-            ContextMessage(entry_id=entry_id, message=message)
-            for entry_id, message in said[start:end]
-        ],
+        messages=messages,
         model=None if model is None else ModelRef(*model),
         thinking_level=projection.thinking_level,
         tokens=projection.tokens().total,
         next_cursor=str(end) if end < len(said) else None,
     )
+
+
+def _page(connection: Connection, said: list[tuple[str, JsonObject]]) -> list[ContextMessage]:
+    room = page_bytes_max(connection)
+    page: list[ContextMessage] = []
+    for entry_id, message in said:
+        told, size = shortened(connection, message)
+        room -= size
+        if page and room < 0:
+            break
+        page.append(ContextMessage(entry_id=entry_id, message=told))
+    return page
 
 
 def _said(projection: Projection, form: Form) -> list[tuple[str, JsonObject]]:
@@ -119,11 +132,14 @@ async def explain_(connection: Connection, params: ContextParams) -> ExplainedCo
     policy: Policy = POLICIES[params.policy]
     receipt = explain(view.tree, leaf_row, policy, view.header.session_id, view.stored.size_bytes)
     told = {name: getattr(receipt, name) for name in receipt.__struct_fields__}
-    return ExplainedContext(**told, window=_window(connection, view), reserve=RESERVE_TOKENS)
+    return ExplainedContext(**told, window=window_of(connection, view), reserve=RESERVE_TOKENS)
 
 
-def _window(connection: Connection, view: View) -> int | None:
-    model = view.live.model if view.live is not None else view.projection.model
+def window_of(connection: Connection, view: View) -> int | None:
+    """The window of the model a session has, None when unknown."""
+    if view.live is not None:
+        return session_window(view.live)
+    model = view.projection.model
     for one in connection.host.around.models.listing():
         if model == (one.provider, one.model_id):
             return one.context_window or None
@@ -133,7 +149,7 @@ def _window(connection: Connection, view: View) -> int | None:
 async def usage(connection: Connection, params: ContextParams) -> ContextUsage:
     """How full the context is, by part."""
     view = await connection.host.view(params.which)
-    return usage_of(_projection(view, params), _window(connection, view), RESERVE_TOKENS)
+    return usage_of(_projection(view, params), window_of(connection, view), RESERVE_TOKENS)
 
 
 class ContextDiffParams(StoredParams, frozen=True, kw_only=True):

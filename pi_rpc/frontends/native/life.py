@@ -160,7 +160,8 @@ class Diagnostics(Result, frozen=True, kw_only=True):
 
 def diagnostics(connection: Connection, params: NoParams) -> Diagnostics:
     """What was odd at start-up and since."""
-    return Diagnostics(diagnostics=connection.diagnostics)
+    of_models = connection.host.around.models.diagnostics()
+    return Diagnostics(diagnostics=[*connection.diagnostics, *of_models])
 
 
 METHODS = (

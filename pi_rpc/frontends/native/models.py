@@ -12,6 +12,7 @@ from pi_rpc.frontends.native.shapes import (
     ThinkingLevel,
 )
 from pi_rpc.session.choosing import set_active_tools, set_model, set_thinking_level
+from pi_rpc.session.consulted_tools import all_tools
 
 
 class ListedModel(Result, frozen=True, kw_only=True):
@@ -26,6 +27,11 @@ class ListedModel(Result, frozen=True, kw_only=True):
     reasoning: bool
     usable: bool
     why_not: str | None = None
+    input: list[str]
+    """What it takes: text, image."""
+    price_input: float | None = None
+    """US dollars for a million tokens; absent when unknown."""
+    price_output: float | None = None
 
 
 class ModelListResult(Result, frozen=True, kw_only=True):
@@ -47,6 +53,9 @@ def list_(connection: Connection, params: NoParams) -> ModelListResult:
                 reasoning=one.reasoning,
                 usable=one.usable,
                 why_not=one.why_not,
+                input=list(one.input),
+                price_input=one.price_input,
+                price_output=one.price_output,
             )
             for one in connection.host.around.models.listing()
         ]
@@ -120,7 +129,7 @@ def tools(connection: Connection, params: SessionParams) -> ToolListResult:
                 effect=tool.effect,
                 active=name in session.active_tools,
             )
-            for name, tool in session.around.tools.items()
+            for name, tool in all_tools(session).items()
         ]
     )
 

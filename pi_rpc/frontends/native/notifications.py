@@ -13,6 +13,7 @@ from pi_rpc.core.events import (
     Diagnostic,
     Environment,
     Outcome,
+    QueueMode,
     SwapReason,
 )
 from pi_rpc.core.messages import Block, JsonObject
@@ -48,6 +49,26 @@ class AgentSettledNotification(Notice, frozen=True, kw_only=True, omit_defaults=
 
     run_id: str
     outcome: Outcome
+    error: JsonObject | None = None
+
+
+class RetryScheduledNotification(Notice, frozen=True, kw_only=True):
+    """A reply failed for a reason that may pass, and is asked for again after a while."""
+
+    run_id: str
+    attempt: int
+    """Retries count from 1, until a reply does not fail."""
+    max_attempts: int
+    delay_ms: int
+    error: JsonObject
+
+
+class RetryEndedNotification(Notice, frozen=True, kw_only=True, omit_defaults=True):
+    """The retries are over: with a reply that did not fail, or with this error."""
+
+    run_id: str
+    attempt: int
+    success: bool
     error: JsonObject | None = None
 
 
@@ -118,6 +139,8 @@ class ToolEndedNotification(Notice, frozen=True, kw_only=True, omit_defaults=Tru
     effect: str
     duration_ms: float | None = None
     details: JsonObject | None = None
+    changed_by: str | None = None
+    """The registration of the hook that gave the effective arguments."""
 
 
 class EntryAppendedNotification(Notice, frozen=True, kw_only=True):
@@ -140,11 +163,31 @@ class LeafMovedNotification(Notice, frozen=True, kw_only=True):
     environment: Environment
 
 
+class WorkspaceDriftedNotification(Notice, frozen=True, kw_only=True):
+    """After a move the world does not stand, or may not stand, as the leaf has it."""
+
+    environment: Environment
+
+
+class WorkspaceRestoredNotification(Notice, frozen=True, kw_only=True):
+    """Files were brought to another version because somebody asked for it."""
+
+    version: str
+    safety_version: str
+    """The state before, to go back to."""
+    paths: list[str]
+    """At most the first thousand."""
+    count: int
+    environment: Environment
+
+
 class QueueChangedNotification(Notice, frozen=True, kw_only=True):
     """The messages that wait, whole."""
 
     steering: list[QueueItem]
     follow_up: list[QueueItem]
+    steering_mode: QueueMode
+    follow_up_mode: QueueMode
 
 
 class ModelChangedNotification(Notice, frozen=True, kw_only=True):
@@ -231,6 +274,34 @@ class SessionForeignAppendNotification(Notice, frozen=True, kw_only=True):
     count: int
 
 
+class ShellOutputNotification(Notice, frozen=True, kw_only=True, omit_defaults=True):
+    """A command of `shell/run` has printed something: plain text, to be put after what came."""
+
+    shell_id: str
+    text: str
+    skipped_chars: int = 0
+    """Characters left out before this text, because they came faster than they are told."""
+
+
+class SettingsChangedNotification(Notice, frozen=True, kw_only=True):
+    """A setting was chosen or taken back; this is what holds now."""
+
+    key: str
+    value: Any
+    layer: str
+    """default, user, project, session."""
+
+
+class RequestResolvedNotification(Notice, frozen=True, kw_only=True):
+    """A request to the client is over: a dialog that shows it can be closed."""
+
+    request_id: str
+    kind: str
+    """hook, tool, command, permission."""
+    outcome: str
+    """answered, timeout, stopped, disconnected, failed."""
+
+
 class DiagnosticNotification(Notice, frozen=True, kw_only=True):
     """Something odd was met while the session lives."""
 
@@ -264,7 +335,14 @@ def _queue_fields(event: events.QueueChanged) -> dict[str, Any]:
     return {
         "steering": [QueueItem(**item) for item in event.steering],
         "follow_up": [QueueItem(**item) for item in event.follow_up],
+        "steering_mode": event.steering_mode,
+        "follow_up_mode": event.follow_up_mode,
     }
+
+
+def _retry_fields(event: events.RetryScheduled) -> dict[str, Any]:
+    fields = _fields(event)
+    return fields | {"max_attempts": fields.pop("attempts_max")}
 
 
 def _moved_fields(event: events.LeafMoved) -> dict[str, Any]:
@@ -286,6 +364,8 @@ NOTIFICATION_OF: dict[type, Row] = {
     events.RunStarted: ("agent/started", AgentStartedNotification, _fields),
     events.AttemptEnded: ("agent/attemptEnded", AgentAttemptEndedNotification, _fields),
     events.RunSettled: ("agent/settled", AgentSettledNotification, _fields),
+    events.RetryScheduled: ("retry/scheduled", RetryScheduledNotification, _retry_fields),
+    events.RetryEnded: ("retry/ended", RetryEndedNotification, _fields),
     events.TurnStarted: ("turn/started", TurnStartedNotification, _fields),
     events.TurnEnded: ("turn/ended", TurnEndedNotification, _fields),
     events.MessageStarted: ("message/started", MessageStartedNotification, _fields),
@@ -296,6 +376,8 @@ NOTIFICATION_OF: dict[type, Row] = {
     events.ToolEnded: ("tool/ended", ToolEndedNotification, _fields),
     events.EntryAppended: ("entry/appended", EntryAppendedNotification, _fields),
     events.LeafMoved: ("leaf/moved", LeafMovedNotification, _moved_fields),
+    events.WorkspaceDrifted: ("workspace/drifted", WorkspaceDriftedNotification, _fields),
+    events.WorkspaceRestored: ("workspace/restored", WorkspaceRestoredNotification, _fields),
     events.QueueChanged: ("queue/changed", QueueChangedNotification, _queue_fields),
     events.ModelChanged: (
         "model/changed",
@@ -315,6 +397,9 @@ NOTIFICATION_OF: dict[type, Row] = {
         SessionForeignAppendNotification,
         _fields,
     ),
+    events.ShellPrinted: ("shell/output", ShellOutputNotification, _fields),
+    events.SettingsChanged: ("settings/changed", SettingsChangedNotification, _fields),
+    events.RequestResolved: ("request/resolved", RequestResolvedNotification, _fields),
     events.DiagnosticTold: ("diagnostic", DiagnosticNotification, _fields),
 }
 """For each event: its name on the wire, its shape, and the shape's own fields."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable
 from typing import Any
 
@@ -9,10 +10,12 @@ import msgspec
 
 from pi_rpc.core.errors import Experimental, Failure, Invalid, Stopped
 from pi_rpc.core.events import Diagnostic
+from pi_rpc.core.ports import Meter
 from pi_rpc.frontends.native.connection import Connection, WireLimits
 from pi_rpc.frontends.native.errors import not_initialized, rpc_error
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.notifications import ProgressNotification, ProgressValue
+from pi_rpc.frontends.native.progress import reported
 from pi_rpc.frontends.native.shapes import Params
 from pi_rpc.frontends.native.table import METHODS
 from pi_rpc.session.host import Host
@@ -22,6 +25,9 @@ from pi_rpc.wire.peer import Peer
 
 ALWAYS_SERVED = frozenset({"shutdown", "exit", "daemon/status", "daemon/diagnostics"})
 """Methods answered even while the daemon shuts down."""
+
+NAMING = ("session_id", "replaces")
+"""Fields of params that name a session which has to be there."""
 
 _PLACE = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
 
@@ -59,23 +65,32 @@ class Server:
                 {"kind": "missing", "reason": "method_not_found", "method": request.method},
             )
         try:
-            if connection.shutting_down and method.name not in ALWAYS_SERVED:
-                raise Stopped("shutting_down", "the daemon is shutting down")
+            _refuse_at_end(connection, method)
             params = self._params(connection, method, request.params)
-            answer = method.handler(connection, params)
+            meter = Meter() if method.metered else None
+            if connection.arrivals.is_anything_expected or method.brings is not None:
+                answer = _in_turn(connection, method, params, meter)
+            else:
+                answer = _handled(connection, method, params, meter)
         except Failure as failure:
             raise rpc_error(failure) from failure
-        return _awaited(connection, method, params, answer) if isawaitable(answer) else answer
+        # Asking whether something can be awaited costs more than most answers do.
+        if isinstance(answer, msgspec.Struct | msgspec.Raw) or not isawaitable(answer):
+            return answer
+        return _awaited(connection, method, params, answer, meter)
 
     def notified(self, notification: Notification) -> None:
         """Take a notification of the client; unknown ones are ignored, as JSON-RPC has it."""
         if notification.method == "exit":
             self._leave()
+        elif notification.method == "tool/progress" and self.connection is not None:
+            self.connection.serving.progressed(notification.params)
 
     def closed(self) -> None:
         """The client is gone."""
         if self.connection is not None:
             self.connection.subscriptions.remove_all()
+            self.connection.serving.leave()
 
     def _connect(self, peer: Peer) -> Connection:
         limits = peer.limits
@@ -102,7 +117,7 @@ class Server:
             params = decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise _bad_params(method, str(error)) from error
-        if not connection.capabilities.experimental:
+        if method.has_experiments and not connection.capabilities.experimental:
             _refuse_experimental(method, params)
         return params
 
@@ -128,8 +143,45 @@ def _refuse_experimental(method: Method, params: Params) -> None:
         raise Experimental("not_opted_in", f"{gated} is experimental", name=gated)
 
 
+def _refuse_at_end(connection: Connection, method: Method) -> None:
+    if connection.shutting_down and method.name not in ALWAYS_SERVED:
+        raise Stopped("shutting_down", "the daemon is shutting down")
+
+
+def _handled(connection: Connection, method: Method, params: Params, meter: Meter | None) -> Any:
+    if meter is None:
+        return method.handler(connection, params)
+    return method.handler(connection, params, meter)
+
+
+def _in_turn(connection: Connection, method: Method, params: Params, meter: Meter | None) -> Any:
+    """The answer, or an awaitable of it: at once, or after what brings the session it names."""
+    arrivals, host = connection.arrivals, connection.host
+    named = [name for field in NAMING if (name := getattr(params, field, None))]
+    earlier = arrivals.before(named, lambda session_id: host.find(session_id) is not None)
+    # Without room for one more it will not be awaited, so it must hold no place.
+    has_room = connection.outlet.has_room
+
+    def act() -> Any:
+        _refuse_at_end(connection, method)
+        return _handled(connection, method, params, meter)
+
+    if earlier:
+        answer = arrivals.after(earlier, arrivals.waiting(named) if has_room else [], act)
+    else:
+        answer = act()
+    beginning = None if method.brings is None else method.brings(params)
+    if beginning is not None and has_room and isawaitable(answer):
+        answer = arrivals.brought(arrivals.bringing(beginning), answer)
+    return answer
+
+
 async def _awaited(
-    connection: Connection, method: Method, params: Params, answer: Awaitable[Any]
+    connection: Connection,
+    method: Method,
+    params: Params,
+    answer: Awaitable[Any],
+    meter: Meter | None,
 ) -> Any:
     token = params.progress_token
     try:
@@ -137,7 +189,9 @@ async def _awaited(
             return await answer
         _progress(connection, token, ProgressValue("begin", method.summary))
         try:
-            return await answer
+            if meter is None:
+                return await answer
+            return await reported(answer, meter, partial(_progress, connection, token))
         finally:
             _progress(connection, token, ProgressValue("end"))
     except Failure as failure:

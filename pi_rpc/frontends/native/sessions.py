@@ -10,12 +10,18 @@ from pi_rpc.core.branches import words_shown
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import MESSAGE_KINDS
 from pi_rpc.core.errors import Invalid, Missing
-from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.ports import Meter, SessionListing
 from pi_rpc.core.tree import ROOT
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
+from pi_rpc.frontends.native.paging import (
+    POINTER_BYTES,
+    fitting,
+    item_bytes_max,
+    page_bytes_max,
+)
+from pi_rpc.frontends.native.serving import PendingRequest
 from pi_rpc.frontends.native.shapes import (
-    PAGE_BYTES_MAX,
     Done,
     JsonObject,
     ModelRef,
@@ -93,9 +99,9 @@ class SessionOpenParams(StoredParams, frozen=True, kw_only=True):
     follow: bool = True
 
 
-async def open_(connection: Connection, params: SessionOpenParams) -> OpenedState:
+async def open_(connection: Connection, params: SessionOpenParams, meter: Meter) -> OpenedState:
     """Open a stored session and subscribe the caller to it."""
-    session = await connection.host.open(params.which, params.mode, params.cwd)
+    session = await connection.host.open(params.which, params.mode, params.cwd, meter)
     return _opened(connection, session, params.follow)
 
 
@@ -147,9 +153,11 @@ class SessionListResult(Result, frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
-async def list_(connection: Connection, params: SessionListParams) -> SessionListResult:
+async def list_(
+    connection: Connection, params: SessionListParams, meter: Meter
+) -> SessionListResult:
     """List stored sessions, latest activity first unless sorted otherwise."""
-    found = await connection.host.store.listing(params.cwd)
+    found = await connection.host.store.listing(params.cwd, meter)
     if params.query:
         wanted = params.query.casefold()
         found = [one for one in found if wanted in _searched(one)]
@@ -158,10 +166,10 @@ async def list_(connection: Connection, params: SessionListParams) -> SessionLis
     elif params.sort == "name":
         found.sort(key=lambda one: (one.name or one.first_message).casefold())
     start = page_start(params.cursor)
-    page = found[start : start + max(1, min(params.limit, 1000))]
-    end = start + len(page)
-    return SessionListResult(
-        sessions=[
+    chosen = found[start : start + max(1, min(params.limit, 1000))]
+    page = fitting(
+        connection,
+        (
             ListedSession(
                 session_id=one.session_id,
                 path=str(one.path),
@@ -173,8 +181,12 @@ async def list_(connection: Connection, params: SessionListParams) -> SessionLis
                 first_message=one.first_message[:1000],
                 parent_session=one.parent_session,
             )
-            for one in page
-        ],
+            for one in chosen
+        ),
+    )
+    end = start + len(page)
+    return SessionListResult(
+        sessions=page,
         next_cursor=str(end) if end < len(found) else None,
     )
 
@@ -226,7 +238,7 @@ async def entries(connection: Connection, params: SessionEntriesParams) -> Sessi
     """Stored entries of all branches, in file order, a page at a time."""
     view = await connection.host.view(params.which)
     first = 0 if params.since is None else view.tree.row_of(params.since) + 1
-    rows, more = _page_rows(view, range(first, len(view.tree)), params.limit)
+    rows, more = _page_rows(connection, view, range(first, len(view.tree)), params.limit)
     return SessionEntriesResult(
         entries=[_stored_object(connection, view, row) for row in rows],
         leaf_id=view.tree.id_or_none(view.leaf_row),
@@ -234,13 +246,16 @@ async def entries(connection: Connection, params: SessionEntriesParams) -> Sessi
     )
 
 
-def _page_rows(view: View, rows: range | list[int], limit: int) -> tuple[list[int], bool]:
+def _page_rows(
+    connection: Connection, view: View, rows: range | list[int], limit: int
+) -> tuple[list[int], bool]:
     """As many of the rows as a page may carry, and whether any are left."""
     page: list[int] = []
-    weight = 0
+    room = page_bytes_max(connection)
     for row in rows:
-        weight += len(view.tree.line(row))
-        if page and (len(page) >= min(limit, 10_000) or weight > PAGE_BYTES_MAX):
+        size = len(view.tree.line(row))
+        room -= size if size <= item_bytes_max(connection) else POINTER_BYTES
+        if page and (len(page) >= min(limit, 10_000) or room < 0):
             return page, True
         page.append(row)
     return page, False
@@ -248,8 +263,7 @@ def _page_rows(view: View, rows: range | list[int], limit: int) -> tuple[list[in
 
 def _stored_object(connection: Connection, view: View, row: int) -> msgspec.Raw:
     line = view.tree.line(row)
-    entry_limit = connection.outlet.outbound_limit_bytes // 2
-    if len(line) > entry_limit:
+    if len(line) > item_bytes_max(connection):
         entry = view.tree.entry(row)
         head = {name: entry.object.get(name) for name in ("type", "id", "parentId", "timestamp")}
         return msgspec.Raw(encode(head | {"truncated": True, "bytes": len(line)}))
@@ -290,7 +304,7 @@ async def read(connection: Connection, params: SessionReadParams) -> SessionRead
         if len(upward) > limit:
             break
         upward.append(row)
-    rows, more = _page_rows(view, upward, limit)
+    rows, more = _page_rows(connection, view, upward, limit)
     return SessionReadResult(
         entries=[_stored_object(connection, view, row) for row in reversed(rows)],
         leaf_id=view.tree.id_or_none(leaf_row),
@@ -342,18 +356,19 @@ async def tree(connection: Connection, params: SessionTreeParams) -> SessionTree
     start = page_start(params.cursor)
     limit = max(1, min(params.limit, 5000))
     if params.root is None and params.depth is None:
-        order: range | list[int] = range(start, min(start + limit, len(view.tree)))
-        end = start + len(order)
-        total = len(view.tree)
-        rows = [row for row in order if not view.tree.heads.is_shadowed(row)]
+        order: range | list[int] = range(len(view.tree))
     else:
-        below = _below(view, params.root, params.depth)
-        rows = below[start : start + limit]
-        end, total = start + len(rows), len(below)
+        order = _below(view, params.root, params.depth)
+    wanted = order[start : start + limit]
+    rows = [row for row in wanted if not view.tree.heads.is_shadowed(row)]
+    nodes = fitting(connection, (_node(view, row) for row in rows))
+    end = start + len(wanted)
+    if len(nodes) < len(rows):
+        end = start + wanted.index(rows[len(nodes)])
     return SessionTreeResult(
-        nodes=[_node(view, row) for row in rows],
+        nodes=nodes,
         leaf_id=view.tree.id_or_none(view.leaf_row),
-        next_cursor=str(end) if end < total else None,
+        next_cursor=str(end) if end < len(order) else None,
     )
 
 
@@ -503,8 +518,8 @@ class SessionSubscribeResult(Result, frozen=True, kw_only=True):
     cursor: str | None = None
     """With a gap: the leaf's id, for session/entries or session/read."""
     state: SessionState
-    pending: list[JsonObject]
-    """Requests to the client that wait for an answer."""
+    pending: list[PendingRequest]
+    """Requests to the client that wait for an answer; each is sent again."""
 
 
 def subscribe(connection: Connection, params: SessionSubscribeParams) -> SessionSubscribeResult:
@@ -523,7 +538,7 @@ def subscribe(connection: Connection, params: SessionSubscribeParams) -> Session
         gap=gap,
         cursor=session.leaf_id if gap else None,
         state=SessionState(**connection.state_fields(session, subscription_id)),
-        pending=[],
+        pending=connection.serving.again(session.session_id),
     )
 
 
@@ -539,6 +554,9 @@ def unsubscribe(connection: Connection, params: SessionUnsubscribeParams) -> Don
     return Done()
 
 
+ANY = ""
+"""The beginning of every id."""
+
 METHODS = (
     Method(
         "session/new",
@@ -547,16 +565,33 @@ METHODS = (
         SessionState,
         new,
         experimental_fields=("script",),
+        brings=lambda params: params.session_id,
     ),
-    Method("session/open", "Open a stored session.", SessionOpenParams, OpenedState, open_),
+    Method(
+        "session/open",
+        "Open a stored session.",
+        SessionOpenParams,
+        OpenedState,
+        open_,
+        metered=True,
+        brings=lambda params: params.session_id or ANY,
+    ),
     Method(
         "session/continue",
         "Open the session of a folder that was active last.",
         SessionContinueParams,
         OpenedState,
         continue_,
+        brings=lambda _: ANY,
     ),
-    Method("session/list", "List stored sessions.", SessionListParams, SessionListResult, list_),
+    Method(
+        "session/list",
+        "List stored sessions.",
+        SessionListParams,
+        SessionListResult,
+        list_,
+        metered=True,
+    ),
     Method("session/state", "An open session as it stands.", SessionParams, SessionState, state),
     Method(
         "session/entries",
@@ -588,6 +623,7 @@ METHODS = (
         SessionImportParams,
         OpenedState,
         import_,
+        brings=lambda _: ANY,
     ),
     Method(
         "session/switch",
@@ -595,6 +631,7 @@ METHODS = (
         SessionSwitchParams,
         OpenedState,
         switch,
+        brings=lambda params: params.target_session_id or ANY,
     ),
     Method(
         "session/reload", "Replace its runtime by a fresh one.", SessionParams, OpenedState, reload

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pi_rpc.core.errors import Invalid
-from pi_rpc.core.events import Diagnostic, Environment
+from pi_rpc.core.events import Diagnostic, Environment, QueueMode
 
 JsonObject = dict[str, Any]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -81,6 +81,9 @@ class Queues(Result, frozen=True, kw_only=True):
 
     steering: list[QueueItem]
     follow_up: list[QueueItem]
+    steering_mode: QueueMode
+    """How many of them go with one request."""
+    follow_up_mode: QueueMode
 
 
 class SessionState(Result, frozen=True, kw_only=True):
@@ -103,8 +106,11 @@ class SessionState(Result, frozen=True, kw_only=True):
     thinking_level: str
     running: bool
     run_id: str | None = None
-    compacting: bool = msgspec.field(default=False)
+    compacting: bool
+    """Whether a summary of the context is being made."""
     queue: Queues
+    interrupted: list[str] = []
+    """Ids of calls that no result answers; each gets one when the next run begins."""
     environment: Environment
     parent_session: str | None = None
 

@@ -1,23 +1,79 @@
 """Every method and notification of the native protocol, in one list."""
 
+from pi_rpc.core.consultations import ANSWER_OF_HOOK, CommandAnswer, PermissionAnswer, ToolAnswer
 from pi_rpc.frontends.native import (
     agents,
     branches,
+    compactions,
     contexts,
+    exports,
+    finding,
     life,
     models,
+    preferences,
+    registrations,
+    serving,
     sessions,
+    shells,
+    statistics,
     workspaces,
 )
-from pi_rpc.frontends.native.method import Method, NotificationRow
+from pi_rpc.frontends.native.method import ClientRequest, Method, NotificationRow
 from pi_rpc.frontends.native.notifications import NOTIFICATION_OF, ProgressNotification
 
 METHODS: dict[str, Method] = {
     method.name: method
-    for group in (life, sessions, branches, contexts, agents, models, workspaces)
+    for group in (
+        life,
+        sessions,
+        finding,
+        exports,
+        branches,
+        contexts,
+        compactions,
+        agents,
+        models,
+        preferences,
+        registrations,
+        shells,
+        statistics,
+        workspaces,
+    )
     for method in group.METHODS
 }
 """Methods by name."""
+
+REQUESTS: dict[str, ClientRequest] = {
+    row.name: row
+    for row in (
+        ClientRequest(
+            "hook/call",
+            "Take part in an act.",
+            serving.HookCallParams,
+            tuple(ANSWER_OF_HOOK.values()),
+        ),
+        ClientRequest(
+            "tool/execute",
+            "Run a tool of the client; `tool/progress` may be sent meanwhile.",
+            serving.ToolExecuteParams,
+            (ToolAnswer,),
+            serving.ClientToolProgressParams,
+        ),
+        ClientRequest(
+            "permission/request",
+            "Ask the user whether a call may run.",
+            serving.PermissionRequestParams,
+            (PermissionAnswer,),
+        ),
+        ClientRequest(
+            "command/execute",
+            "Carry out a command of the client.",
+            serving.CommandExecuteParams,
+            (CommandAnswer,),
+        ),
+    )
+}
+"""Requests to the client, by name."""
 
 NOTIFICATIONS: dict[str, NotificationRow] = {
     name: NotificationRow(name, (shape.__doc__ or "").strip(), shape)

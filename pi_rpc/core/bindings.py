@@ -1,0 +1,269 @@
+"""The workspace facts a session's file holds: which version belongs to which place in the tree.
+
+A binding is an entry of ours (`pi_rpc.workspace`). It holds for the leaf it was written below, and
+for the entry it names as `leaf`: a state is often named a moment after the leaf has gone on, and
+must still be found from there.
+
+Promises
+- What is read is read once; asking again costs what was added.
+- A leaf is bound only when no call that may mark the world lies between it and its binding.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from pi_rpc.core.entries import WORKSPACE, Body, Kind, custom
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.tree import ROOT, Tree
+
+READ_ONLY_TOOLS = frozenset({"read", "grep", "find", "ls"})
+"""Tools that leave no mark; any other is taken to leave one."""
+
+CHANGES_STORED_MAX = 2000
+"""How many changed paths one binding names; of more, the two versions are compared when asked."""
+
+LEFT_OUT_STORED_MAX = 20
+"""How many paths that a version does not hold one binding names."""
+
+At = Literal["start", "before_tools", "after_tools", "manual", "restore"]
+"""When a binding was written. One written by a restore says what it changed and binds nothing."""
+
+BINDING_TIMES = frozenset({"start", "before_tools", "after_tools", "manual"})
+
+_RESULT_KINDS = frozenset({Kind.TOOL_RESULT, Kind.BASH_EXECUTION})
+
+Change = tuple[str, str | None, str | None]
+"""A path, its state before and its state after; None is absent."""
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """Something a session did beyond its files, as somebody told us."""
+
+    row: int
+    id: str
+    kind: str
+    summary: str
+    reversible: bool
+    compensated: bool
+
+    def as_object(self, entry_id: str) -> JsonObject:
+        """As a verdict tells it."""
+        return {
+            "entryId": entry_id,
+            "id": self.id,
+            "kind": self.kind,
+            "summary": self.summary,
+            "reversible": self.reversible,
+        }
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """One workspace entry, read."""
+
+    row: int
+    at: str
+    described: int
+    """The row whose state it names beside its own place; ROOT is before the first entry."""
+    version: str | None
+    before: str | None
+    """The version the calls began with."""
+    changes: Sequence[Change]
+    more: bool
+    """Whether `changes` is not all of them."""
+    denied: Sequence[str] | None = None
+    """At the end of a restore, the paths announced before that were not restored after all."""
+
+
+class Bindings:
+    """The workspace entries of one tree."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._cover = 0
+        self._by_row: dict[int, Binding] = {}
+        self._described: dict[int, Binding] = {}
+        self._seen: set[int] = set()
+        self._effects: dict[str, Effect] = {}
+
+    def _learn(self) -> None:
+        kinds, end = self._tree.heads.kinds, len(self._tree)
+        row = kinds.find(Kind.WORKSPACE, self._cover)
+        while row != -1:
+            if not self._tree.heads.is_shadowed(row):
+                self._read(row)
+            row = kinds.find(Kind.WORKSPACE, row + 1)
+        self._cover = end
+
+    def _read(self, row: int) -> None:
+        data = self._tree.entry(row).object.get("data")
+        if not isinstance(data, dict):
+            return
+        binding = self._binding(row, data)
+        self._by_row[row] = binding
+        if binding.at in BINDING_TIMES and binding.version is not None:
+            # A later route may leave from the same place in another state; the place keeps its own,
+            # unless somebody asked for the new one.
+            if binding.at == "manual":
+                self._described[binding.described] = binding
+            else:
+                self._described.setdefault(binding.described, binding)
+        if binding.at == "after_tools" and (binding.changes or binding.more):
+            for above in self._tree.upward(binding.described):
+                if self._tree.heads.kinds[above] not in _RESULT_KINDS:
+                    break
+                self._seen.add(above)
+        for effect in _objects(data.get("effects")):
+            self._learn_effect(row, effect)
+
+    def _binding(self, row: int, data: JsonObject) -> Binding:
+        tree = self._tree
+        described = tree.parent(row)
+        if "leaf" in data:
+            leaf = data["leaf"]
+            named = tree.heads.row_of(leaf) if isinstance(leaf, str) else None
+            described = ROOT if leaf is None else described if named is None else named
+        scopes = data.get("scopes")
+        files = scopes.get("files") if isinstance(scopes, dict) else None
+        version = files.get("version") if isinstance(files, dict) else None
+        before = data.get("before")
+        return Binding(
+            row=row,
+            at=str(data.get("at")),
+            described=described,
+            version=version if isinstance(version, str) else None,
+            before=before if isinstance(before, str) else None,
+            changes=tuple(_changes(data.get("changed"))),
+            more=data.get("more") is True,
+            denied=_texts(data.get("denied")),
+        )
+
+    def _learn_effect(self, row: int, stored: JsonObject) -> None:
+        name = stored.get("id")
+        if not isinstance(name, str):
+            return
+        earlier = self._effects.get(name)
+        self._effects[name] = Effect(
+            # What is told again of an effect, such as that it was made good, moves it nowhere.
+            row=row if earlier is None else earlier.row,
+            id=name,
+            kind=str(stored.get("kind", "other")),
+            summary=str(stored.get("summary", "")),
+            reversible=stored.get("reversible") is True,
+            compensated=stored.get("compensated") is True,
+        )
+
+    def all(self) -> list[Binding]:
+        """Every workspace entry, in file order."""
+        self._learn()
+        return list(self._by_row.values())
+
+    def effects(self) -> list[Effect]:
+        """Every effect that was recorded and not made good."""
+        self._learn()
+        return [effect for effect in self._effects.values() if not effect.compensated]
+
+    def effect(self, effect_id: str) -> Effect | None:
+        """A recorded effect by its id."""
+        self._learn()
+        return self._effects.get(effect_id)
+
+    def was_seen(self, row: int) -> bool:
+        """Whether the call of this result row belongs to a batch that changed the files we name."""
+        self._learn()
+        return row in self._seen
+
+    def of_leaf(self, leaf_row: int) -> Binding | None:
+        """The binding that holds at a leaf; None when there is none or calls came after it."""
+        self._learn()
+        if not self._described:
+            return None
+        for row in self._upward(leaf_row):
+            found = self._at(row)
+            if found is not None:
+                return found
+            if row != ROOT and marking_tool(self._tree, row) is not None:
+                return None
+        return None
+
+    def unbound_top(self, leaf_row: int) -> int:
+        """The highest row above a leaf that is in the same state as it, as far as calls go."""
+        top = leaf_row
+        for row in self._upward(leaf_row):
+            if self._at(row) is not None:
+                break
+            if row != ROOT and marking_tool(self._tree, row) is not None:
+                break
+            top = row
+        return top
+
+    def _at(self, row: int) -> Binding | None:
+        found = self._by_row.get(row)
+        if found is not None and found.at in BINDING_TIMES and found.version is not None:
+            return found
+        return self._described.get(row)
+
+    def _upward(self, row: int) -> Iterator[int]:
+        yield from self._tree.upward(row)
+        yield ROOT
+
+
+def marking_tool(tree: Tree, row: int) -> str | None:
+    """The tool of a call that may have marked the world, `shell` for a command of the user."""
+    kind = tree.heads.kinds[row]
+    if kind == Kind.BASH_EXECUTION:
+        return "shell"
+    if kind != Kind.TOOL_RESULT:
+        return None
+    message = tree.entry(row).message or {}
+    name = message.get("toolName")
+    return None if name in READ_ONLY_TOOLS else str(name)
+
+
+def binding_body(  # noqa: PLR0917
+    at: At,
+    described: str | None,
+    kind: str,
+    version: str,
+    left_out: Sequence[JsonObject] = (),
+    before: str | None = None,
+    changes: Sequence[Change] = (),
+) -> Body:
+    """The entry that names the state of the files here, and what calls changed in them."""
+    files: JsonObject = {"kind": kind, "version": version}
+    if left_out:
+        files["leftOut"] = list(left_out[:LEFT_OUT_STORED_MAX])
+        files["leftOutCount"] = len(left_out)
+    data: JsonObject = {"v": 1, "at": at, "leaf": described, "scopes": {"files": files}}
+    if before is not None:
+        data["before"] = before
+        data["changed"] = [list(change) for change in changes[:CHANGES_STORED_MAX]]
+        if len(changes) > CHANGES_STORED_MAX:
+            data["more"] = True
+    return custom(WORKSPACE, data)
+
+
+def restored_body(denied: Sequence[str]) -> Body:
+    """The entry that ends a restore: all that was announced is done, but for these paths."""
+    return custom(WORKSPACE, {"v": 1, "at": "restore", "scopes": {}, "denied": list(denied)})
+
+
+def effects_body(effects: Sequence[JsonObject]) -> Body:
+    """The entry that records what was done beyond the files."""
+    return custom(WORKSPACE, {"v": 1, "at": "manual", "scopes": {}, "effects": list(effects)})
+
+
+def _objects(value: Any) -> list[JsonObject]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> list[str] | None:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else None
+
+
+def _changes(value: Any) -> Iterator[Change]:
+    for one in value if isinstance(value, list) else []:
+        match one:
+            case [str(path), None | str() as before, None | str() as after]:
+                yield path, before, after

@@ -1,0 +1,94 @@
+"""Which model is meant by the words somebody chose for it.
+
+`gpt` may mean `openai/gpt-6`, `sonnet:high` a model and a thinking level.
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from pi_rpc.core.errors import Invalid, Missing, Refused
+from pi_rpc.core.models import LEVELS
+from pi_rpc.core.ports import ModelListing
+
+
+class MeantModel(msgspec.Struct, frozen=True):
+    """The model meant, and the thinking level asked for with it."""
+
+    model: ModelListing
+    level: str | None = None
+
+
+_DATED = re.compile(r"-\d{8}\Z")
+
+
+def meant_model(pattern: str, models: Sequence[ModelListing]) -> MeantModel:
+    """The model a pattern means: an id whole, then a part of an id or name, then without `:level`.
+
+    Of several that fit in part, one without a date is taken, then the highest id. Raises Missing
+    `model_not_found`, Refused `ambiguous_model` with the `candidates`, Invalid
+    `bad_thinking_level`.
+    """
+    found = _meant(pattern, models)
+    if found is not None:
+        return MeantModel(found)
+    base, colon, level = pattern.rpartition(":")
+    found = _meant(base, models) if colon and base else None
+    if found is None:
+        told = f"No known model is meant by {pattern!r}."
+        raise Missing("model_not_found", told, pattern=pattern)
+    if level not in LEVELS:
+        told = f"{level!r} is no thinking level; there are {', '.join(LEVELS)}."
+        raise Invalid("bad_thinking_level", told, level=level)
+    return MeantModel(found, level)
+
+
+def _meant(pattern: str, models: Sequence[ModelListing]) -> ModelListing | None:
+    wanted = pattern.strip().casefold()
+    if not wanted:
+        return None
+    for provider in _prefixes(wanted, models):
+        of_provider = [one for one in models if one.provider.casefold() == provider]
+        found = _within(wanted[len(provider) + 1 :], of_provider)
+        if found is not None:
+            return found
+    return _within(wanted, models)
+
+
+def _prefixes(wanted: str, models: Sequence[ModelListing]) -> list[str]:
+    """Known providers that a pattern may begin with, longest first: ids may hold slashes too."""
+    providers = {one.provider.casefold() for one in models}
+    return sorted((name for name in providers if wanted.startswith(f"{name}/")), key=len)[::-1]
+
+
+def _within(wanted: str, models: Sequence[ModelListing]) -> ModelListing | None:
+    exact = [
+        one
+        for one in models
+        if wanted in (one.model_id.casefold(), f"{one.provider}/{one.model_id}".casefold())
+    ]
+    if exact:
+        return _one_of(exact)
+    partly = [
+        one
+        for one in models
+        if wanted and (wanted in one.model_id.casefold() or wanted in one.name.casefold())
+    ]
+    if not partly:
+        return None
+    undated = [one for one in partly if not _DATED.search(one.model_id)]
+    best = max(one.model_id for one in undated or partly)
+    return _one_of([one for one in partly if one.model_id == best])
+
+
+def _one_of(same: Sequence[ModelListing]) -> ModelListing:
+    """The one of models with the same id that can be used."""
+    if len(same) == 1:
+        return same[0]
+    usable = [one for one in same if one.usable]
+    if len(usable) == 1:
+        return usable[0]
+    candidates = [f"{one.provider}/{one.model_id}" for one in same]
+    told = f"Several providers have it: {', '.join(candidates)}."
+    raise Refused("ambiguous_model", told, candidates=candidates)

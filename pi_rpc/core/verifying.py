@@ -1,0 +1,260 @@
+"""A stored summary held against what it was made of: what is missing, what nothing speaks for.
+
+Everything here is read off the history; it asks no model. Words are compared by what they share,
+so a finding is a question to look at and not a proof.
+
+Promises
+- The same history gives the same report; it names entries and slugs, and judges nothing by taste.
+- Pins and file lists are compared exactly.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from pi_rpc.core.entries import Kind
+from pi_rpc.core.errors import Missing, Refused
+from pi_rpc.core.file_lists import FileCount, FileLists
+from pi_rpc.core.messages import JsonObject, text_of
+from pi_rpc.core.pins import pins_at
+from pi_rpc.core.policy import Policy
+from pi_rpc.core.projection import project
+from pi_rpc.core.summary import missing_sections, notes_of, section_of
+from pi_rpc.core.transcript import parts_of
+from pi_rpc.core.tree import ROOT, Tree
+
+Slug = Literal[
+    "section_missing",
+    "file_missing",
+    "file_without_evidence",
+    "path_without_evidence",
+    "pin_missing",
+    "constraint_missing",
+    "request_missing",
+    "failure_missing",
+    "next_step_missing",
+]
+
+SHARED_WORDS = 0.6
+"""How much of a sentence's longer words notes must share to count as telling of it."""
+
+WORD_CHARS = 4
+"""Shorter words tell little of what a sentence is about."""
+
+QUOTED_CHARS = 200
+FINDINGS_MAX = 200
+
+_FORBIDS = re.compile(
+    r"\b(?:never|do not|don't|must not|mustn't|forbidden|may not|without asking)\b", re.IGNORECASE
+)
+_WORD = re.compile(r"[\w./-]{4,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
+_PATH = re.compile(r"(?<![\w/])(?:[\w.-]+/)*[\w-]+\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/])")
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One thing to look at."""
+
+    slug: Slug
+    entry_id: str | None = None
+    path: str | None = None
+    text: str | None = None
+    """The words in question, or the name of a section."""
+
+
+class PinCheck(msgspec.Struct, frozen=True, rename="camel"):
+    """What became of a pin."""
+
+    entry_id: str
+    status: Literal["kept", "carried", "missing"]
+
+
+class Checked(msgspec.Struct, frozen=True, rename="camel"):
+    """A sentence or request of the user, and whether the notes tell of it."""
+
+    entry_id: str
+    text: str
+    mentioned: bool
+
+
+class Verification(msgspec.Struct, frozen=True, rename="camel"):
+    """A summary's report."""
+
+    compaction_id: str
+    summarized: list[str]
+    """Entries the summary stands for since the one before it."""
+    sections: list[str]
+    """Headings that are missing."""
+    files: FileLists
+    """What the summary is stored with."""
+    evidence: FileLists
+    """What calls that succeeded name, earlier summaries included."""
+    pins: list[PinCheck]
+    constraints: list[Checked]
+    unanswered: list[Checked]
+    """Requests that were summarised before they were answered."""
+    failures: list[Checked]
+    next_steps: str
+    findings: list[Finding]
+
+    @property
+    def focus(self) -> str:
+        """What a new summary would have to look at."""
+        named = (one.text or one.path or one.slug for one in self.findings)
+        return "these must not be missing: " + "; ".join(dict.fromkeys(named))
+
+
+def verify(
+    tree: Tree, leaf_row: int, policy: Policy, compaction_id: str | None = None
+) -> Verification:
+    """Check the summary the context begins with, or another one on the path.
+
+    Raises Missing `no_compaction` and `entry_not_found`, Refused `not_on_path`, `not_a_compaction`.
+    """
+    compaction_row = _compaction_row(tree, leaf_row, policy, compaction_id)
+    stored = tree.entry(compaction_row).object
+    at_it = project(tree, compaction_row, policy)
+    kept = set(at_it.selection.rows[1 : 1 + at_it.selection.kept_count])
+    before = project(tree, tree.parent(compaction_row), policy)
+    told = [
+        (entry_id, message)
+        for entry_id, row, message in before.pairs()
+        if row not in kept
+        and row != before.selection.compaction_row
+        and message.get("role") != "system"
+    ]
+    notes = notes_of(stored)
+    count = FileCount()
+    if before.selection.compaction_row != ROOT:
+        count.add_details(tree.entry(before.selection.compaction_row).object.get("details"))
+    for row in before.selection.rows:
+        if tree.kind(row) == Kind.BRANCH_SUMMARY and row not in kept:
+            count.add_details(tree.entry(row).object.get("details"))
+    count.add_messages([message for _, message in told])
+    evidence = "\n".join(_evidence(message for _, message in told))
+    if before.selection.compaction_row != ROOT:
+        evidence += str(tree.entry(before.selection.compaction_row).object.get("summary"))
+    return _report(
+        Verification(
+            compaction_id=tree.heads.id_of(compaction_row),
+            summarized=list(dict.fromkeys(entry_id for entry_id, _ in told)),
+            sections=missing_sections(notes),
+            files=_stored_files(stored),
+            evidence=count.lists(),
+            pins=_pins(tree, compaction_row, kept, str(stored.get("summary"))),
+            constraints=_constraints(told, notes),
+            unanswered=_unanswered(told, notes),
+            failures=_failures(told, notes),
+            next_steps=section_of(notes, "Next Steps"),
+            findings=_unfounded(notes, evidence),
+        )
+    )
+
+
+def _compaction_row(tree: Tree, leaf_row: int, policy: Policy, compaction_id: str | None) -> int:
+    if compaction_id is None:
+        row = project(tree, leaf_row, policy).selection.compaction_row
+        if row == ROOT:
+            raise Missing("no_compaction", "there is no compaction on the path")
+        return row
+    row = tree.row_of(compaction_id)
+    if tree.kind(row) != Kind.COMPACTION:
+        raise Refused("not_a_compaction", "the entry is no compaction", entryId=compaction_id)
+    if not tree.has_ancestor(leaf_row, row):
+        raise Refused("not_on_path", "the entry is on another branch", entryId=compaction_id)
+    return row
+
+
+def _stored_files(stored: JsonObject) -> FileLists:
+    count = FileCount()
+    count.add_details(stored.get("details"))
+    return count.lists()
+
+
+def _pins(tree: Tree, compaction_row: int, kept: set[int], summary: str) -> list[PinCheck]:
+    checks = []
+    for pin in pins_at(tree, compaction_row):
+        is_carried = pin.text in summary
+        status: Literal["kept", "carried", "missing"] = "carried" if is_carried else "missing"
+        checks.append(PinCheck(pin.entry_id, "kept" if pin.row in kept else status))
+    return checks
+
+
+def _evidence(messages: Iterable[JsonObject]) -> Iterable[str]:
+    for message in messages:
+        yield from parts_of(message)
+        if message.get("role") == "toolResult":
+            yield text_of(message)
+
+
+def _constraints(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Checked]:
+    lines = (
+        (entry_id, line.strip())
+        for entry_id, message in told
+        if message.get("role") == "user"
+        for line in re.split(r"[\n.!?。]+", text_of(message))
+    )
+    return [_checked(entry_id, line, notes) for entry_id, line in lines if _FORBIDS.search(line)]
+
+
+def _unanswered(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Checked]:
+    waiting: list[tuple[str, str]] = []
+    for entry_id, message in told:
+        if message.get("role") == "user":
+            waiting.append((entry_id, text_of(message)))
+        elif message.get("role") == "assistant" and message.get("stopReason") == "stop":
+            waiting.clear()
+    return [_checked(entry_id, text, notes) for entry_id, text in waiting if text]
+
+
+def _failures(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Checked]:
+    return [
+        _checked(entry_id, text_of(message).strip().split("\n")[0], notes)
+        for entry_id, message in told
+        if message.get("role") == "toolResult" and message.get("isError")
+    ]
+
+
+def _checked(entry_id: str, text: str, notes: str) -> Checked:
+    return Checked(entry_id, text[:QUOTED_CHARS], tells_of(notes, text[:QUOTED_CHARS]))
+
+
+def tells_of(notes: str, text: str) -> bool:
+    """Whether notes share most of the longer words of a text."""
+    words = {word.casefold().strip("./-") for word in _WORD.findall(text)}
+    held = notes.casefold()
+    return not words or sum(word in held for word in words) >= SHARED_WORDS * len(words)
+
+
+def _unfounded(notes: str, evidence: str) -> list[Finding]:
+    named = dict.fromkeys(_PATH.findall(notes))
+    return [Finding("path_without_evidence", path=path) for path in named if path not in evidence]
+
+
+def _report(checked: Verification) -> Verification:
+    claimed = {*checked.files.read, *checked.files.modified}
+    founded = {*checked.evidence.read, *checked.evidence.modified}
+    missing: list[tuple[Slug, list[Checked]]] = [
+        ("constraint_missing", checked.constraints),
+        ("request_missing", checked.unanswered),
+        ("failure_missing", checked.failures),
+    ]
+    findings = [Finding("section_missing", text=name) for name in checked.sections]
+    findings += [Finding("file_missing", path=path) for path in sorted(founded - claimed)]
+    findings += [Finding("file_without_evidence", path=path) for path in sorted(claimed - founded)]
+    findings += [
+        Finding("pin_missing", entry_id=pin.entry_id)
+        for pin in checked.pins
+        if pin.status == "missing"
+    ]
+    findings += [
+        Finding(slug, entry_id=one.entry_id, text=one.text)
+        for slug, all_of in missing
+        for one in all_of
+        if not one.mentioned
+    ]
+    if checked.unanswered and checked.next_steps in ("", "(none)"):
+        findings.append(Finding("next_step_missing", entry_id=checked.unanswered[-1].entry_id))
+    found = [*findings, *checked.findings][:FINDINGS_MAX]
+    return msgspec.structs.replace(checked, findings=found)

@@ -1,0 +1,106 @@
+"""Summaries of branches: what came of a route that is left, told where the conversation goes on.
+
+Promises
+- Nothing is written before the summary is whole; a stop or a failure leaves the leaf where it was.
+- A branch on which nothing was told to a model gives no entry.
+"""
+
+import msgspec
+
+from pi_rpc.core.branches import segment
+from pi_rpc.core.entries import Body, Kind
+from pi_rpc.core.errors import Refused
+from pi_rpc.core.file_lists import FileCount
+from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.ports import StopSignal
+from pi_rpc.core.projection import project
+from pi_rpc.core.summary import BRANCH_PREAMBLE, OWN_DETAILS, stored_summary
+from pi_rpc.core.summary_rounds import WINDOW_WHEN_UNKNOWN, Room, branch_rounds
+from pi_rpc.core.tokens import usage_total
+from pi_rpc.core.tree import ROOT
+from pi_rpc.session.compacting import ask_for_summary, limits_of, window_of
+from pi_rpc.session.session import Session
+
+FROM_ROOT = "root"
+"""What a summary names as its origin when the leaf stood before every entry."""
+
+
+class SummaryWish(msgspec.Struct, frozen=True):
+    """How a branch is to be summarised."""
+
+    focus: str = ""
+    replaces_instructions: bool = False
+    """Whether the focus is all that is asked."""
+
+
+async def branch_summary(
+    session: Session, from_row: int, ancestor_row: int, wish: SummaryWish, stop: StopSignal
+) -> Body | None:
+    """The entry that tells what came of a branch below its ancestor; None when nothing was said.
+
+    Raises Refused `no_model`, Stopped `aborted`, Outside `summary_failed`.
+    """
+    if session.model is None:
+        raise Refused("no_model", "no model is chosen, and none is usable by itself")
+    own_rows = set(segment(session.tree, from_row, ancestor_row))
+    projection = project(session.tree, from_row, session.around.policy)
+    told = [
+        message
+        for _, row, message in projection.pairs()
+        if row in own_rows and message.get("role") != "system"
+    ]
+    window = window_of(session)
+    room = Room(window, limits_of(session).reserve_tokens, session.around.policy)
+    budget = (window or WINDOW_WHEN_UNKNOWN) - session.compaction.branch_reserve_tokens
+    rounds = branch_rounds(told, room, budget, wish.focus, wish.replaces_instructions)
+    if not rounds.history:
+        return None
+    made = await ask_for_summary(session, rounds, stop)
+    files = _files(session, own_rows, told)
+    own: JsonObject = {
+        "v": 1,
+        "notesLength": len(BRANCH_PREAMBLE) + len(made.text),
+        "requests": made.requests,
+        "policy": session.around.policy.id,
+    }
+    if wish.focus:
+        own["instructions"] = wish.focus
+    fields: JsonObject = {
+        "fromId": FROM_ROOT if from_row == ROOT else session.tree.heads.id_of(from_row),
+        "summary": stored_summary(made.text, (), files.lists(), BRANCH_PREAMBLE),
+        "details": files.lists().as_details() | {OWN_DETAILS: own},
+    }
+    if made.usage is not None and usage_total({"usage": made.usage}):
+        fields["usage"] = made.usage
+    return Body("branch_summary", fields | {"fromHook": False})
+
+
+def _files(session: Session, own_rows: set[int], told: list[JsonObject]) -> FileCount:
+    files = FileCount()
+    kinds = session.tree.heads.kinds
+    for row in own_rows:
+        if kinds[row] in (Kind.BRANCH_SUMMARY, Kind.COMPACTION):
+            summary = session.tree.entry(row).object
+            if summary.get("fromHook") is not True:
+                files.add_details(summary.get("details"))
+    files.add_messages(told)
+    return files
+
+
+async def summarize_branch(session: Session, leaf_id: str, wish: SummaryWish) -> str | None:
+    """Bring over what came of another branch, without going there; the id of the new entry.
+
+    None when nothing was said on it. Raises Missing `entry_not_found`, Refused `on_path` when the
+    entry lies on the path already, Busy, and what `branch_summary` does.
+    """
+    with session.acting("summarize"), session.summarising() as live:
+        session.refuse_unless_writable()
+        from_row = session.tree.row_of(leaf_id)
+        ancestor = session.tree.common_ancestor(session.leaf_row, from_row)
+        if ancestor == from_row:
+            raise Refused("on_path", "the entry is on the path already", entryId=leaf_id)
+        body = await branch_summary(session, from_row, ancestor, wish, live.stop)
+        if body is None:
+            return None
+        [entry] = await session.record(body, durable=True)
+        return entry.id
