@@ -9,6 +9,17 @@ from pi_rpc.frontends.native.handshake import quick_answer
 from pi_rpc.known_settings import agent_folder, is_known_sound
 from pi_rpc.wire.descriptors import StdioDescriptors
 
+_FOR_PEOPLE = ("list", "show", "check")
+
+_COMMANDS = """\
+commands:
+  serve             speak the protocol on stdin and stdout until the input ends
+  list [QUERY]      stored sessions, latest activity first
+  show SESSION      the conversation of a session
+  check SESSION     look for damage; 1 when something was found
+
+SESSION is an id, the beginning of one, or a file. list, show and check have --help of their own."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit status."""
@@ -16,17 +27,24 @@ def main(arguments: list[str] | None = None) -> int:
     # A host starts the daemon without arguments, again and again: that way reads no parser.
     if not arguments or arguments == ["serve"]:
         return _serve()
-    if arguments[0] in ("list", "show", "check"):
+    if arguments[0] in _FOR_PEOPLE:
         return _command(arguments)
     import argparse  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         prog="pi-rpc",
         description="Own coding-agent sessions and serve them as JSON-RPC 2.0 on stdin and stdout.",
-        epilog="For people: pi-rpc list, pi-rpc show SESSION, pi-rpc check FILE; each has --help.",
+        epilog=_COMMANDS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pi-rpc {__version__}")
-    parser.add_argument("command", nargs="?", choices=["serve"], default="serve")
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=["serve", *_FOR_PEOPLE],
+        default="serve",
+        help="see below; serve when none is given",
+    )
     parser.add_argument(
         "--session-dir", metavar="DIR", help="one folder for all sessions of all directories"
     )
@@ -44,6 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
         help="whether files of projects may steer what is done in them (PI_RPC_TRUST)",
     )
     chosen = parser.parse_args(arguments)
+    if chosen.command in _FOR_PEOPLE:
+        parser.error(
+            f"{chosen.command} comes first: pi-rpc {chosen.command} --help names its flags"
+        )
     if chosen.trust:
         os.environ["PI_RPC_TRUST"] = chosen.trust
     return _serve(chosen.session_dir, chosen.script, chosen.durability)

@@ -6,7 +6,7 @@ are left out.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,7 @@ EXIT_PROBLEMS = 1
 """A check found something that costs something."""
 EXIT_FAILED = 2
 TITLE_CHARACTERS_MAX = 80
+LIST_HEADING = ("LAST ACTIVITY", "SESSION", "MESSAGES", "FOLDER", "TITLE")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -71,7 +72,7 @@ async def _run(asked: Asked, settings: Settings) -> int:
                     status = await _check(host, asked)
         except Failure as failure:
             owner = f" (process {failure.data['owner']['pid']})" if _is_owned(failure) else ""
-            print(f"pi-rpc: {failure.message}{owner}", file=sys.stderr)
+            _say(f"{failure.message}{owner}")
             status = EXIT_FAILED
     return status
 
@@ -88,12 +89,26 @@ def _which(session: str) -> str | Path:
 
 async def _list(host: Host, asked: Asked) -> None:
     wanted = (asked.query or "").casefold()
+    rows = []
     for one in await host.store.listing(asked.cwd):
         title = " ".join(plain(one.name or one.first_message).split())[:TITLE_CHARACTERS_MAX]
         if wanted and wanted not in f"{title}\n{one.cwd}\n{one.session_id}".casefold():
             continue
-        facts = (one.modified[:19], one.session_id, f"{one.message_count:6}", one.cwd, title)
-        print("  ".join(plain(fact) for fact in facts))
+        facts = (one.modified[:19], one.session_id, str(one.message_count), one.cwd)
+        rows.append((*(plain(fact) for fact in facts), title))
+    if rows:
+        _print_table([LIST_HEADING, *rows], numbers=LIST_HEADING.index("MESSAGES"))
+
+
+def _print_table(rows: Sequence[tuple[str, ...]], numbers: int) -> None:
+    """Rows in columns; the column of numbers stands to the right, the last takes what it needs."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if place == numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
 
 
 async def _show(host: Host, asked: Asked) -> None:
@@ -103,8 +118,19 @@ async def _show(host: Host, asked: Asked) -> None:
             sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
     if under_way.redaction.count:
-        told = f"{under_way.redaction.count} secrets were left out; --no-redact shows them"
-        print(f"pi-rpc: {told}", file=sys.stderr)
+        left_out = _counted(under_way.redaction.count, "secret was", "secrets were")
+        _say(f"{left_out} left out; --no-redact shows what was there")
+    if under_way.is_empty and under_way.elsewhere:
+        others = _counted(under_way.elsewhere, "entry", "entries")
+        _say(f"nothing on this path; {others} on other branches")
+
+
+def _say(what: str) -> None:
+    print(f"pi-rpc: {what}", file=sys.stderr)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 async def _check(host: Host, asked: Asked) -> int:
@@ -119,7 +145,9 @@ async def _check(host: Host, asked: Asked) -> int:
     found = await check(host, which)
     for problem in found.problems:
         print(_line(problem))
-    print(f"{found.session_id}: {found.entries} entries, {len(found.problems)} problems")
+    entries = _counted(found.entries, "entry", "entries")
+    problems = _counted(len(found.problems), "problem", "problems")
+    print(f"{found.session_id}: {entries}, {problems}")
     if found.mended_by_repair and not asked.repairs:
         print("--repair mends what stands in single lines")
     costs = any(problem.severity != "info" for problem in found.problems)

@@ -49,10 +49,14 @@ class Settings(msgspec.Struct, frozen=True):
     """Provider and id of the model that new sessions begin with; None for the offline one."""
     require_acknowledge: bool = False
     """Whether a drift after a move must be taken note of before the next prompt."""
+    tell_drift: bool = False
+    """Whether the model is told of one when it goes on with the files as they are."""
     home: Path = Path.home()
     """Where the user's skills that several programs share live."""
     project_trust: Literal["always", "never"] | None = None
     """Decides for every project instead of what was saved; None leaves it to that."""
+    extensions: tuple[str, ...] = ()
+    """Names of the installed extensions to load."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
@@ -95,8 +99,10 @@ def settings_from(
         version_limits=_version_limits(own, diagnostics),
         default_model=_default_model(stored),
         require_acknowledge=own.get("requireAcknowledge") is True,
+        tell_drift=own.get("tellDrift") is True,
         home=_path(environment.get("HOME") or str(Path.home())),
         project_trust=_project_trust(environment),
+        extensions=_extensions(own),
         diagnostics=tuple(diagnostics),
     )
 
@@ -165,6 +171,13 @@ def _default_model(stored: Mapping[str, Any]) -> tuple[str, str] | None:
     if not isinstance(provider, str) or not isinstance(model_id, str):
         return None
     return (provider, model_id) if provider and model_id else None
+
+
+def _extensions(own: Mapping[str, Any]) -> tuple[str, ...]:
+    named = own.get("extensions")
+    # A value of another kind is told of where all settings are looked at.
+    is_sound = isinstance(named, list) and all(isinstance(name, str) for name in named)
+    return tuple(cast(list[str], named)) if is_sound else ()
 
 
 def _are_versions_on(environment: Mapping[str, str], own: Mapping[str, Any]) -> bool:

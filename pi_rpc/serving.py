@@ -97,6 +97,7 @@ async def _serve(beginning: Beginning, settings: Settings) -> int:
             watching.start_soon(_watch_peer, peer, leaving)
             await leaving.event.wait()
             peer.stop_reading()
+            server.end()
             status = leaving.status
             if status in (EXIT_DONE, EXIT_OUTPUT_GONE) and any(
                 session.run is not None for session in host.sessions

@@ -13,12 +13,13 @@ import anyio.abc
 from pi_rpc import __version__
 from pi_rpc.config import Settings
 from pi_rpc.core.ports import Clock, Ids
+from pi_rpc.extensions.loading import load
 from pi_rpc.providers.choose import choose_models
 from pi_rpc.session.host import Host
 from pi_rpc.session.session import Surroundings
 from pi_rpc.store.choose import open_preferences, open_store
-from pi_rpc.tools.choose import KNOWN, tool_set, user_shell
-from pi_rpc.workspace.choose import choose_workspaces, open_instructions
+from pi_rpc.tools.choose import KNOWN, ignoring_by_git, left_running, tool_set, user_shell
+from pi_rpc.workspace.choose import choose_workspaces, open_instructions, open_worktrees
 
 
 class SystemClock:
@@ -100,12 +101,17 @@ async def running_host(
                 settings.agent_dir / "pi-rpc" / "workspaces",
                 left_behind,
                 settings.version_limits,
+                ignoring_by_git,
             ),
+            find_running=left_running,
+            worktrees=open_worktrees(settings.agent_dir / "pi-rpc" / "worktrees"),
             require_acknowledge=settings.require_acknowledge,
+            tells_drift=settings.tell_drift,
             preferences=open_preferences(settings.agent_dir, settings.home, settings.project_trust),
             instructions=open_instructions(settings.agent_dir, settings.home),
         )
         host = Host(store, around, tasks, __version__)
+        load(settings.extensions, host)
         try:
             yield host
         finally:

@@ -1,11 +1,19 @@
 """The pages for people: methods.md and errors.md."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pi_rpc.frontends.native.errors import ERROR_KINDS
 from pi_rpc.frontends.native.method import Method, NotificationRow
+from pi_rpc.frontends.native.shapes import (
+    MoveParams,
+    NoParams,
+    Params,
+    SessionParams,
+    StoredParams,
+)
 from pi_rpc.frontends.native.table import REQUESTS
 from pi_rpc.wire import errors as wire_errors
 from protocol.reasons import Reason
@@ -59,6 +67,9 @@ def methods_page(
         "",
         "Every request may carry `progressToken`, which names its `$/progress` notifications.",
         "A field with `?` may be left out. Shapes that several methods share stand at the end.",
+        "A session is wanted open where nothing else is said: `session/open` opens it. One that",
+        "need not be open is named by `sessionId` or `path`, and the beginning of an id will do",
+        "where it is unambiguous.",
         "",
     ]
     groups: dict[str, list[str]] = {}
@@ -81,7 +92,8 @@ def methods_page(
     for name, request in REQUESTS.items():
         params, *results = found.requests[name]
         shape = found.defs[_shape_name(params)]
-        answers = " or ".join(_type(one) for one in results[: len(request.results)])
+        each = dict.fromkeys(_type(one) for one in results[: len(request.results)])
+        answers = " or ".join(each)
         lines += ["", f"### `{name}` (request to the client)", "", _sentence(request.summary), ""]
         lines += [*_fields(shape), "", f"Result: {answers}."]
         if request.progress is not None:
@@ -104,15 +116,28 @@ def _method(name: str, method: Method, found: Shapes) -> list[str]:
         marks.append(f"Experimental fields: {gated}.")
     if method.before_handshake:
         marks.append("May come before the handshake.")
+    if issubclass(method.params, StoredParams):
+        marks.append("The session need not be open.")
     params = found.defs[_shape_name(found.params[name])]
     result = found.results[name]
+    more = _more_of_params(method.params)
     return [
         " ".join([_sentence(words), *marks]),
         "",
+        *([more, ""] if more else []),
         *_fields(params, skip={"progressToken"}, none="No parameters."),
         "",
         f"Result: {_type(result)}.",
     ]
+
+
+def _more_of_params(kind: type[Params]) -> str:
+    """The words of params that say more than what they are: several sentences, or one with a colon
+    or semicolon. Those that several methods share are told once, among the shapes.
+    """
+    words = " ".join((kind.__doc__ or "").split())
+    is_shared = kind in (Params, NoParams, SessionParams, StoredParams, MoveParams)
+    return "" if is_shared or not re.search(r"[;:.] ", words) else words
 
 
 def _fields(
@@ -143,7 +168,7 @@ def _type(schema: Any) -> str:
     """A schema in a few words."""
     if "$ref" in schema:
         name = _shape_name(schema)
-        return name if name.endswith("Params") else f"[{name}](#{name.lower()})"
+        return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(_type(one) for one in schema["anyOf"])
     if "enum" in schema:

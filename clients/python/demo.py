@@ -4,132 +4,37 @@ Everything claimed on the way is checked against what came back; a claim that do
 tour with status 1.
 """
 
-import os
 import sys
 import tempfile
-import textwrap
 import time
-from collections import defaultdict
-from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import anyio
 from pi_rpc_client.client import PiRpcClient
-from pi_rpc_client.types import Environment, Notification, TreeNode
+from pi_rpc_client.types import Environment, TreeNode
+from showing import (
+    BOLD,
+    CYAN,
+    DIM,
+    RED,
+    WIDTH,
+    UntrueClaimError,
+    claim,
+    heading,
+    say,
+    short,
+    show_live,
+    show_tree,
+    show_verdict,
+)
+from two_routes import take_two_routes
 
 RECORDING = Path(__file__).parents[2] / "tests/parity/recordings/branch_tool_files/session.jsonl"
 """A session that Pi itself wrote: three branches, tools used on one, a summary on two."""
 
 REQUEST = "read README.md then edit README.md: replace `tea` with `coffee` then run `cat README.md`"
 TIME_MAX_S = 20
-WIDTH = 92
-
-PLAIN, BOLD, DIM, GREEN, RED, CYAN = "", "1", "2", "32", "31", "36"
-
-WORDS_OF_REASON = {
-    "nothing_ran": "nothing ran that could have changed files",
-    "differs": "compared with the version kept for this place: they are not the same",
-    "unseen_calls": "a command left no trace in the files; it may have left one elsewhere",
-    "not_watched": "tools ran in this session while this daemon was not there to watch",
-}
-
-
-class UntrueClaimError(Exception):
-    """The tour said something that did not hold."""
-
-
-def paint(text: str, colour: str) -> str:
-    if not colour or not sys.stdout.isatty() or "NO_COLOR" in os.environ:
-        return text
-    return f"\033[{colour}m{text}\033[0m"
-
-
-def say(text: str = "", colour: str = PLAIN) -> None:
-    sys.stdout.write(paint(text, colour) + "\n")
-    sys.stdout.flush()
-
-
-def heading(number: int, text: str) -> None:
-    say()
-    say(f"{number}. {text}", BOLD)
-    say("-" * (len(text) + 3), DIM)
-
-
-def claim(text: str, holds: bool) -> None:
-    """Say that something is true, if it is. Raises UntrueClaimError."""
-    if not holds:
-        raise UntrueClaimError(text)
-    say(paint("   [ok] ", GREEN) + text)
-
-
-def short(text: str, width: int) -> str:
-    return textwrap.shorten(text, width, placeholder=" ...")
-
-
-def show_tree(nodes: Iterable[TreeNode], leaf_id: str | None) -> None:
-    """The tree, indented where it branches; `*` marks the path to the leaf."""
-    by_id = {node["id"]: node for node in nodes}
-    children: dict[str | None, list[TreeNode]] = defaultdict(list)
-    for node in by_id.values():
-        children[_shown_above(node, by_id)].append(node)
-    path = set(_path(leaf_id, by_id))
-    waiting = [(node, "", "") for node in reversed(children[None])]
-    while waiting:
-        node, start, indent = waiting.pop()
-        below = children[node["id"]]
-        if not _is_shown(node):
-            waiting += [(child, start, indent) for child in reversed(below)]
-            continue
-        mark = "*" if node["id"] in path else "."
-        here = paint("   <- the leaf", CYAN) if node["id"] == _shown_leaf(leaf_id, by_id) else ""
-        words = short(node.get("text") or "(calls tools)", WIDTH - 30 - len(indent))
-        say(f"   {start}{mark} {_who(node):<8} {words}{here}", PLAIN if mark == "*" else DIM)
-        shown = [child for child in below if _leads_to_shown(child, children)]
-        if len(shown) > 1:
-            waiting += [(child, indent + "+- ", indent + "|  ") for child in reversed(shown)]
-        else:
-            waiting += [(child, indent, indent) for child in shown]
-
-
-def _shown_above(node: TreeNode, by_id: dict[str, TreeNode]) -> str | None:
-    above = node["parentId"]
-    return above if above in by_id else None
-
-
-def _is_shown(node: TreeNode) -> bool:
-    return node["type"] == "branch_summary" or node.get("role") in {
-        "user",
-        "assistant",
-        "toolResult",
-    }
-
-
-def _leads_to_shown(node: TreeNode, children: dict[str | None, list[TreeNode]]) -> bool:
-    below = [node]
-    while below:
-        one = below.pop()
-        if _is_shown(one):
-            return True
-        below += children[one["id"]]
-    return False
-
-
-def _path(leaf_id: str | None, by_id: dict[str, TreeNode]) -> list[str]:
-    path = []
-    while leaf_id is not None and leaf_id in by_id:
-        path.append(leaf_id)
-        leaf_id = by_id[leaf_id]["parentId"]
-    return path
-
-
-def _shown_leaf(leaf_id: str | None, by_id: dict[str, TreeNode]) -> str | None:
-    return next((one for one in _path(leaf_id, by_id) if _is_shown(by_id[one])), None)
-
-
-def _who(node: TreeNode) -> str:
-    names = {"user": "you", "assistant": "model", "toolResult": "tool"}
-    return names.get(node.get("role") or "", "summary")
 
 
 class Tour:
@@ -194,7 +99,7 @@ class Tour:
     async def prompt(self) -> None:
         heading(4, "Ask for something, and listen")
         say(f"   you       {REQUEST}")
-        stop = self.client.listen(_show_live)
+        stop = self.client.listen(show_live)
         run = await self.client.call(
             "agent/prompt", {"sessionId": self.session_id, "text": REQUEST}
         )
@@ -238,9 +143,7 @@ class Tour:
     async def _check_environment(self, environment: Environment, abandoned: str) -> None:
         say()
         say("   But did the world go back too? The daemon's answer:")
-        for scope, verdict in environment["scopes"].items():
-            reason = WORDS_OF_REASON.get(verdict["reason"], verdict["reason"])
-            say(f"      {scope}: {verdict['status']} ({reason})", CYAN)
+        show_verdict(environment)
         for effect in environment.get("abandonedEffects", []):
             say(f"      left behind: {effect.get('tool', effect)}", CYAN)
         compared = await self.client.call(
@@ -276,7 +179,7 @@ class Tour:
         claim("the source was not touched", self.session_file.read_bytes() == before)
 
     async def edit_context(self) -> None:
-        heading(7, "Take one exchange out of the model's sight, not out of history")
+        heading(8, "Take one exchange out of the model's sight, not out of history")
         context = await self.context()
         targets = [entry for entry, _, text in context if text in ("Q1", "answer 1")]
         await self.client.call(
@@ -291,25 +194,12 @@ class Tour:
         claim("both are still in the tree", set(targets) <= {node["id"] for node in nodes})
 
     async def step_aside(self) -> None:
-        heading(8, "Step onto another branch, say nothing there, and kill the daemon")
+        heading(9, "Step onto another branch, say nothing there, and kill the daemon")
         nodes, _ = await self.tree()
         third = next(node["id"] for node in nodes if node.get("text") == "answer 3")
         await self.client.call("branch/navigate", {"sessionId": self.session_id, "targetId": third})
         _, leaf_id = await self.tree()
         claim("the leaf stands at the end of the second branch", leaf_id == third)
-
-
-def _show_live(told: Notification) -> None:
-    if told["method"] == "message/ended" and told["params"]["message"]["role"] == "assistant":
-        for block in told["params"]["message"]["content"]:
-            for at, line in enumerate(block["text"].split("\n") if "text" in block else []):
-                say(f"   {'' if at else 'model':<9} {line}".rstrip())
-    elif told["method"] == "tool/ended":
-        given = told["params"]
-        about = given["arguments"].get("path") or given["arguments"].get("command")
-        took = round(given.get("durationMs") or 0)
-        words = "failed" if given["isError"] else "done"
-        say(f"   tool      {given['name']} {about}: {words} in {took} ms", DIM)
 
 
 async def come_back(
@@ -368,6 +258,7 @@ async def tour_of(agent_dir: Path, workspace: Path) -> None:
             await tour.prompt()
             asked = await tour.go_back()
             await tour.copy(asked)
+            await take_two_routes(client, workspace / "shop")
             await tour.edit_context()
             await tour.step_aside()
             _, leaf_before = await tour.tree()

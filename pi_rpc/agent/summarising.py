@@ -18,6 +18,7 @@ from pi_rpc.agent.asking import Asking
 from pi_rpc.core.errors import Stopped
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.ports import Clock, ModelRequest, Provider, StopSignal
+from pi_rpc.core.reply import ReplyError
 from pi_rpc.core.retrying import RetryPolicy, delay_ms, error_of, is_retryable
 from pi_rpc.core.summary import Round, joined, request_messages, summary_in
 from pi_rpc.core.summary_rounds import SummaryRounds
@@ -40,15 +41,14 @@ class Waiting(msgspec.Struct, frozen=True):
     """From 1: the further attempt that follows."""
     attempts_max: int
     delay_ms: int
-    message: str
+    error: ReplyError
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """After waiting, a request was answered, or given up."""
+    """After waiting, a request was answered, or given up with this error."""
 
-    success: bool
     attempt: int
-    message: str | None = None
+    error: ReplyError | None = None
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -109,21 +109,20 @@ class _Rounds:
         while True:
             reply = await self._asked(prompt)
             yield Answered(self.position)
-            wait_ms = self._wait_ms(attempt + 1, reply)
-            if wait_ms is None:
+            error = error_of(reply)
+            wait_ms = self._wait_ms(attempt + 1, error)
+            if error is None or wait_ms is None:
                 break
             attempt += 1
-            message = str(reply.get("errorMessage") or "")
-            yield Waiting(attempt, self._order.retry.retries_max, wait_ms, message)
+            yield Waiting(attempt, self._order.retry.retries_max, wait_ms, error)
             await self._pause(wait_ms)
-        if attempt:
-            failed = reply.get("stopReason") in ("error", "aborted")
-            yield Resumed(not failed, attempt, reply.get("errorMessage") if failed else None)
+        # A stop ends the waiting too; it is told by whoever carries the summary out.
+        if attempt and reply.get("stopReason") != "aborted":
+            yield Resumed(attempt, error)
         self.text = summary_in(reply)
         self.usages.append(reply.get("usage"))
 
-    def _wait_ms(self, attempt: int, reply: JsonObject) -> int | None:
-        error = error_of(reply)
+    def _wait_ms(self, attempt: int, error: ReplyError | None) -> int | None:
         if error is None or not is_retryable(error):
             return None
         return delay_ms(attempt, 0, error.retry_after_ms, self._order.retry)

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from pi_rpc.core.entries import WORKSPACE, Body, Kind, custom
-from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.tree import ROOT, Tree
+from pi_rpc.core.messages import JsonObject, ToolCall, tool_calls_of
+from pi_rpc.core.tree import INVISIBLE_KINDS, ROOT, Tree
 
 READ_ONLY_TOOLS = frozenset({"read", "grep", "find", "ls"})
 """Tools that leave no mark; any other is taken to leave one."""
@@ -179,34 +179,28 @@ class Bindings:
         self._learn()
         if not self._described:
             return None
-        for row in self._upward(leaf_row):
+        for row, tools in calls_upward(self._tree, leaf_row):
             found = self._at(row)
             if found is not None:
                 return found
-            if row != ROOT and marking_tool(self._tree, row) is not None:
+            if tools:
                 return None
-        return None
+        return self._at(ROOT)
 
     def unbound_top(self, leaf_row: int) -> int:
         """The highest row above a leaf that is in the same state as it, as far as calls go."""
         top = leaf_row
-        for row in self._upward(leaf_row):
-            if self._at(row) is not None:
-                break
-            if row != ROOT and marking_tool(self._tree, row) is not None:
-                break
+        for row, tools in calls_upward(self._tree, leaf_row):
+            if tools or self._at(row) is not None:
+                return top
             top = row
-        return top
+        return ROOT if self._at(ROOT) is None else top
 
     def _at(self, row: int) -> Binding | None:
         found = self._by_row.get(row)
         if found is not None and found.at in BINDING_TIMES and found.version is not None:
             return found
         return self._described.get(row)
-
-    def _upward(self, row: int) -> Iterator[int]:
-        yield from self._tree.upward(row)
-        yield ROOT
 
 
 def marking_tool(tree: Tree, row: int) -> str | None:
@@ -219,6 +213,64 @@ def marking_tool(tree: Tree, row: int) -> str | None:
     message = tree.entry(row).message or {}
     name = message.get("toolName")
     return None if name in READ_ONLY_TOOLS else str(name)
+
+
+def calls_upward(tree: Tree, start: int) -> Iterator[tuple[int, Sequence[str]]]:
+    """Rows from `start` to its root, each with the tools whose calls may have marked the world.
+
+    A call counts at its result. One that has none anywhere may have run all the same, until a
+    crash: it counts at the reply that asked for it.
+    """
+    answered: set[str] = set()
+    for row in tree.upward(start):
+        kind = tree.heads.kinds[row]
+        if kind == Kind.ASSISTANT:
+            yield row, _unanswered_tools(tree, row, answered)
+            continue
+        if kind == Kind.TOOL_RESULT:
+            answered.add(_answered_id(tree, row))
+        tool = marking_tool(tree, row)
+        yield row, () if tool is None else (tool,)
+
+
+def calls_asked_for(tree: Tree, row: int) -> Sequence[ToolCall]:
+    """The calls of a reply; none for one that failed or was stopped, whose calls are never run."""
+    # Most replies of a long talk call nothing, which their bytes tell without being decoded.
+    if b'"toolCall"' not in tree.line(row):
+        return ()
+    message = tree.entry(row).message or {}
+    return () if message.get("stopReason") in ("error", "aborted") else tool_calls_of(message)
+
+
+def _unanswered_tools(tree: Tree, row: int, answered: set[str]) -> Sequence[str]:
+    calls = calls_asked_for(tree, row)
+    waiting = {
+        call.id: call.name
+        for call in calls
+        if call.id not in answered and call.name not in READ_ONLY_TOOLS
+    }
+    # An id may be used again further up, by a call that these results do not answer.
+    answered.difference_update(call.id for call in calls)
+    if waiting:
+        for call_id in _answers_below(tree, row):
+            waiting.pop(call_id, None)
+    return tuple(waiting.values())
+
+
+def _answers_below(tree: Tree, row: int) -> Iterator[str]:
+    below = list(tree.children(row))
+    while below:
+        child = below.pop()
+        kind = tree.kind(child)
+        if kind == Kind.TOOL_RESULT:
+            yield _answered_id(tree, child)
+        elif kind not in INVISIBLE_KINDS:
+            continue
+        below += tree.children(child)
+
+
+def _answered_id(tree: Tree, row: int) -> str:
+    return str((tree.entry(row).message or {}).get("toolCallId"))
 
 
 def binding_body(  # noqa: PLR0917

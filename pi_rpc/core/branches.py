@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pi_rpc.core.entries import Kind
+from pi_rpc.core.entries import Body, Kind
 from pi_rpc.core.messages import text_of, tool_calls_of
+from pi_rpc.core.tokens import FAILED_STOPS
 from pi_rpc.core.tree import ROOT, Tree
 
 ROWS_READ_MAX = 500
@@ -13,6 +14,12 @@ ROWS_READ_MAX = 500
 
 TEXT_CHARS_MAX = 200
 """How much of a message a picker shows."""
+
+
+CONCLUSION_TYPE = "pi_rpc.conclusion"
+"""The custom message that brings over what another branch came to."""
+
+CONCLUSION_PREAMBLE = "Concluded on another branch of this conversation:\n\n"
 
 
 class FilesTouched(msgspec.Struct, frozen=True):
@@ -69,6 +76,30 @@ def last_words(tree: Tree, newest_first: Iterable[int]) -> str:
             if text:
                 return text
     return ""
+
+
+def last_answer(tree: Tree, newest_first: Iterable[int]) -> str:
+    """The whole text of the newest reply among rows that did not fail and says something."""
+    for row in newest_first:
+        if tree.heads.kinds[row] == Kind.ASSISTANT:
+            message = tree.entry(row).message or {}
+            text = text_of(message).strip()
+            if text and message.get("stopReason") not in FAILED_STOPS:
+                return text
+    return ""
+
+
+def conclusion(text: str, from_id: str) -> Body:
+    """An entry that tells the model what was concluded on another branch, as words of a user."""
+    return Body(
+        "custom_message",
+        {
+            "customType": CONCLUSION_TYPE,
+            "content": CONCLUSION_PREAMBLE + text,
+            "display": True,
+            "details": {"v": 1, "fromId": from_id},
+        },
+    )
 
 
 def words_shown(tree: Tree, row: int) -> str:

@@ -11,6 +11,8 @@ Promises
   what is summarised.
 """
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 
 from pi_rpc.core.context_messages import message_for_model
@@ -86,14 +88,9 @@ class CompactionPlan(msgspec.Struct, frozen=True):
         said = self.projection.messages_of(self.previous_row)
         return str(said[-1].get("summary", "")) if said else None
 
-    def told(self, rows: list[int]) -> list[tuple[int, JsonObject]]:
-        """The messages of a range, with their rows; system messages are left out."""
-        return [
-            (row, message)
-            for row in rows
-            for message in self.projection.messages_of(row)
-            if message.get("role") != "system"
-        ]
+    def told(self, rows: Sequence[int]) -> "Told":
+        """The messages of a range; system messages are left out."""
+        return Told(self.projection, rows)
 
     def speaking(self, rows: list[int]) -> list[int]:
         """The rows of a range that say something beside what system messages say."""
@@ -112,6 +109,23 @@ class CompactionPlan(msgspec.Struct, frozen=True):
     def kept_tokens(self) -> int:
         """Estimated tokens that stay as they are."""
         return sum(self.projection.tokens_of(row)[1] for row in self.kept)
+
+
+class Told:
+    """Messages of rows in order, read anew each time they are gone through.
+
+    A long history is told without all of it being in memory at once.
+    """
+
+    def __init__(self, projection: Projection, rows: Sequence[int]) -> None:
+        self._projection = projection
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        for row in self._rows:
+            for message in self._projection.messages_of(row):
+                if message.get("role") != "system":
+                    yield message
 
 
 def plan_compaction(

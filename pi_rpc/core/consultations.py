@@ -1,7 +1,7 @@
 """What a client may be asked before, during and after an act, and what it may answer.
 
-The shapes are those of the wire, for a front end has nothing to add to them. Who asks, how long he
-waits and what holds when nobody answers is told by `session/`.
+The shapes are those of the wire, for a front end has nothing to add to them. Who asks, for how
+long, and what holds when nobody answers is told by `session/`.
 """
 
 from typing import Annotated, Literal
@@ -36,6 +36,9 @@ COMMAND_TIMEOUT_MS = 600_000
 PERMISSION_TIMEOUT_MS = 3_600_000
 """How long a permission waits for its user; then the call is rejected, once."""
 
+DIALOG_TIMEOUT_MS = 600_000
+"""How long a dialog is shown unless whoever asks says otherwise; then its default holds."""
+
 TIMEOUT_MS_MAX = 86_400_000
 """A day; nothing waits longer."""
 
@@ -43,6 +46,9 @@ TimeoutMs = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)]
 
 TOOL_CONTENT_CHARS_MAX = 1 << 20
 """Text of one result of a client's tool; more would crowd out the conversation."""
+
+DialogName = Literal["select", "confirm", "input", "editor"]
+"""What a client may be able to show its user."""
 
 PermissionDecision = Literal["allow_once", "allow_session", "reject_once", "reject_always"]
 """`allow_session` and `reject_always` are remembered until the session is closed."""
@@ -129,6 +135,27 @@ class ToolAnswer(msgspec.Struct, frozen=True, rename="camel"):
     is_error: bool = False
     details: JsonObject | None = None
     terminate: bool = False
+
+
+class ChoiceAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """To `ui/select`: one of the options, or none of them."""
+
+    value: str | None = None
+    """Null when the user closed the dialog."""
+
+
+class ConfirmAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """To `ui/confirm`: yes or no."""
+
+    confirmed: bool | None = None
+    """Null when the user closed the dialog."""
+
+
+class TextAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """To `ui/input` and `ui/editor`: what the user wrote."""
+
+    text: str | None = None
+    """Null when the user closed the dialog."""
 
 
 class CommandAnswer(msgspec.Struct, frozen=True, rename="camel"):

@@ -60,8 +60,7 @@ def messages_of_entry(entry: Entry, is_checkpoint: bool) -> tuple[JsonObject, ..
     """
     kind = entry.kind
     if kind in MESSAGE_KINDS:
-        message = entry.message
-        return () if message is None else (_with_content(message),)
+        return stored_messages(entry.object)
     if kind == Kind.CUSTOM_MESSAGE:
         return (_custom_message(entry),)
     if kind == Kind.BRANCH_SUMMARY:
@@ -69,6 +68,12 @@ def messages_of_entry(entry: Entry, is_checkpoint: bool) -> tuple[JsonObject, ..
     if kind == Kind.COMPACTION and is_checkpoint:
         return _compaction(entry)
     return ()
+
+
+def stored_messages(stored: JsonObject) -> tuple[JsonObject, ...]:
+    """The message of a stored entry of type message; none when it is malformed."""
+    message = stored.get("message")
+    return (_with_content(message),) if isinstance(message, dict) else ()
 
 
 def _with_content(message: JsonObject) -> JsonObject:

@@ -221,6 +221,11 @@ def custom(custom_type: str, data: Any = None) -> Body:
     return Body("custom", {"customType": custom_type} | ({} if data is None else {"data": data}))
 
 
+def note_taken() -> Body:
+    """The mark that somebody took note of what was done on routes that were left; moves nothing."""
+    return custom(CURSOR, {"v": 1, "op": "acknowledge"})
+
+
 def cursor(leaf: str | None, source: str | None, target: str | None, environment: Any) -> Body:
     """The durable mark that the leaf was moved to `leaf` (also its parentId)."""
     data = {"v": 1, "leaf": leaf, "from": source, "target": target, "op": "navigate"}

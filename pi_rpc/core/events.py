@@ -87,24 +87,31 @@ class RunSettled(msgspec.Struct, frozen=True):
     error: JsonObject | None = None
 
 
-class RetryScheduled(msgspec.Struct, frozen=True):
-    """A reply failed for a reason that may pass, and is asked for again after a while."""
+RetriedRequest = Literal["reply", "summary"]
+"""What is asked for again: the next reply of a run, or a summary."""
 
-    run_id: str
+
+class RetryScheduled(msgspec.Struct, frozen=True):
+    """A request failed for a reason that may pass, and is made again after a while."""
+
+    run_id: str | None
+    """None for a summary that is asked for outside of runs."""
     attempt: int
     """Retries count from 1, until a reply does not fail."""
     attempts_max: int
     delay_ms: int
     error: JsonObject
+    of: RetriedRequest = "reply"
 
 
 class RetryEnded(msgspec.Struct, frozen=True):
-    """The retries are over: with a reply that did not fail, or with this error."""
+    """The retries are over: with an answer that did not fail, or with this error."""
 
-    run_id: str
+    run_id: str | None
     attempt: int
     success: bool
     error: JsonObject | None = None
+    of: RetriedRequest = "reply"
 
 
 class TurnStarted(msgspec.Struct, frozen=True):
@@ -335,7 +342,7 @@ class RequestResolved(msgspec.Struct, frozen=True):
 
     request_id: str
     kind: str
-    """hook, tool, command, permission."""
+    """hook, tool, command, permission, select, confirm, input, editor."""
     outcome: str
     """answered, timeout, stopped, disconnected, failed."""
 

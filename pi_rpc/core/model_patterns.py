@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pi_rpc.core.errors import Invalid, Missing, Refused
+from pi_rpc.core.errors import Failure, Invalid, Missing, Refused
 from pi_rpc.core.models import LEVELS
 from pi_rpc.core.ports import ModelListing
 
@@ -42,6 +42,69 @@ def meant_model(pattern: str, models: Sequence[ModelListing]) -> MeantModel:
         told = f"{level!r} is no thinking level; there are {', '.join(LEVELS)}."
         raise Invalid("bad_thinking_level", told, level=level)
     return MeantModel(found, level)
+
+
+def scoped_models(patterns: Sequence[str], models: Sequence[ModelListing]) -> list[MeantModel]:
+    """The usable models that a list of patterns means, in its order, each once.
+
+    One with `*`, `?` or `[` means every model whose id, with or without its provider, it fits; a
+    level may follow it too. What means nothing is passed over.
+    """
+    usable = [one for one in models if one.usable]
+    found: dict[tuple[str, str], MeantModel] = {}
+    for pattern in patterns:
+        for meant in _scoped(pattern, usable):
+            found.setdefault((meant.model.provider, meant.model.model_id), meant)
+    return list(found.values())
+
+
+def neighbour(
+    scope: Sequence[MeantModel], current: tuple[str, str] | None, step: int
+) -> MeantModel | None:
+    """The model `step` places from the current one, around the end; None when there is no other.
+
+    From a model that is not among them the first or last is next.
+    """
+    places = [(one.model.provider, one.model.model_id) for one in scope]
+    if not places or places == [current]:
+        return None
+    if current is None or current not in places:
+        return scope[0 if step > 0 else -1]
+    return scope[(places.index(current) + step) % len(scope)]
+
+
+def _scoped(pattern: str, usable: Sequence[ModelListing]) -> list[MeantModel]:
+    if not re.search(r"[*?\[]", pattern):
+        try:
+            return [meant_model(pattern, usable)]
+        except Failure:
+            return []
+    fitting = _fitting(pattern, usable)
+    base, colon, level = pattern.rpartition(":")
+    if fitting or not colon or level not in LEVELS:
+        return [MeantModel(one) for one in fitting]
+    return [MeantModel(one, level) for one in _fitting(base, usable)]
+
+
+def _fitting(pattern: str, usable: Sequence[ModelListing]) -> list[ModelListing]:
+    parts = re.findall(r"\[[^\]]+\]|.", pattern, re.DOTALL)
+    made = re.compile("".join(_as_expression(part) for part in parts), re.IGNORECASE | re.DOTALL)
+    return [
+        one
+        for one in usable
+        if made.fullmatch(one.model_id) or made.fullmatch(f"{one.provider}/{one.model_id}")
+    ]
+
+
+def _as_expression(part: str) -> str:
+    if len(part) == 1:
+        return {"*": ".*", "?": "."}.get(part, re.escape(part))
+    inner = part[1:-1]
+    is_not = inner.startswith("!") and len(inner) > 1
+    # A range keeps its hyphen; everything else of a set stands for itself.
+    kept = "".join(one if one == "-" else re.escape(one) for one in inner[is_not:])
+    ranges_ok = all(low <= high for low, high in re.findall(r"(?=(.)-(.))", inner[is_not:]))
+    return f"[{'^' if is_not else ''}{kept}]" if ranges_ok else re.escape(part)
 
 
 def _meant(pattern: str, models: Sequence[ModelListing]) -> ModelListing | None:

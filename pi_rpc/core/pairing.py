@@ -47,10 +47,12 @@ def interrupted_calls(messages: Sequence[JsonObject]) -> list[ToolCall]:
 
     Calls of a reply that failed or was stopped are never run, so they wait for nothing.
     """
-    answered = set()
+    answered: set[str] = set()
     for message in reversed(messages):
         if message.get("role") == "toolResult":
-            answered.add(message.get("toolCallId"))
+            call_id = message.get("toolCallId")
+            if isinstance(call_id, str):
+                answered.add(call_id)
             continue
         if message.get("role") != "assistant" or message.get("stopReason") in ("error", "aborted"):
             return []

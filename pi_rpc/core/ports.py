@@ -3,7 +3,7 @@
 Each port is small enough to be written twice, and its bodies pass one contract test.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -13,6 +13,7 @@ from pi_rpc.core.entries import Header, Kind
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.heads import Heads
 from pi_rpc.core.messages import Block, JsonObject, ToolCall, ToolDeclaration, ToolOutcome
+from pi_rpc.core.meter import Meter
 from pi_rpc.core.reply import Piece
 from pi_rpc.core.searching import SearchQuery
 from pi_rpc.core.settings import Layer
@@ -44,20 +45,6 @@ class Chance(Protocol):
     def fraction(self) -> float:
         """At least 0, below 1, any as likely as another."""
         ...
-
-
-class Meter:
-    """How far a piece of long work has come: filled in by who works, looked at by who tells."""
-
-    def __init__(self) -> None:
-        self.done = 0
-        self.total = 0
-        """In the unit of `done`; 0 before it is known."""
-
-    @property
-    def fraction(self) -> float | None:
-        """From 0 to 1; None before anything is known."""
-        return min(self.done / self.total, 1.0) if self.total else None
 
 
 class NewLine(msgspec.Struct, frozen=True):
@@ -100,6 +87,14 @@ class StoredSession(Protocol):
 
         Raises Outside when they cannot be read.
         """
+        ...
+
+    def length(self, row: int) -> int:
+        """How many bytes `line` gives, without reading them."""
+        ...
+
+    def lines_of(self, rows: range) -> list[bytes]:
+        """The stored bytes of rows that follow one another, read at once where they stand so."""
         ...
 
     async def refresh(self) -> range:
@@ -190,10 +185,13 @@ class Store(Protocol):
         lines: Sequence[NewLine | CopiedRows] = (),
         source: StoredSession | None = None,
         ephemeral: bool = False,
+        *,
+        known_unique: bool = False,
     ) -> StoredSession:
         """A new session, open to write: all of its lines are there or it does not exist.
 
-        Parents of copied rows are the row copied before (first: root), so copies form one path.
+        `known_unique`: the id was made for this session, so no other is looked for. Parents of
+        copied rows are the row copied before (first: root), so copies form one path.
         Raises Refused `session_exists` for an id in use, Outside when the disk refuses.
         """
         ...
@@ -207,8 +205,8 @@ class Store(Protocol):
     ) -> StoredSession:
         """A stored session, by id, by unambiguous beginning of an id, or by path.
 
-        `own` takes the lease. The meter counts what is read. Raises Missing `session_not_found`, Refused `ambiguous_id`, Invalid
-        `not_a_session`, Locked with the owner.
+        `own` takes the lease. The meter counts what is read. Raises Missing `session_not_found`,
+        Refused `ambiguous_id`, Invalid `not_a_session`, Locked with the owner.
         """
         ...
 
@@ -461,12 +459,74 @@ class Workspace(Protocol):
         """
         ...
 
+    async def fetch(self, other: "Workspace", version: str) -> None:
+        """Keep a version of another folder here too. Raises Missing, Refused `other_kind`."""
+        ...
+
 
 class Workspaces(Protocol):
     """The states of any folder."""
 
     def of(self, folder: Path) -> Workspace:
         """Those of a folder; the same object for the same folder, however it is spelled."""
+        ...
+
+
+class LeftRunning(msgspec.Struct, frozen=True):
+    """A process that a command of a session started and that still runs."""
+
+    pid: int
+    command: str
+
+
+FindRunning = Callable[[str, str], Awaitable[list[LeftRunning] | None]]
+"""Processes started with this variable at this value; None where the system does not tell."""
+
+
+class PathsIgnored(Protocol):
+    """What ignore files say in one folder."""
+
+    def is_ignored(self, path: str, is_folder: bool) -> bool:
+        """Whether a path in this folder is passed over."""
+        ...
+
+    def entered(self, folder: str) -> "PathsIgnored":
+        """What holds in a folder below."""
+        ...
+
+
+IgnoringAbove = Callable[[Path], PathsIgnored]
+"""What the folders above one say of it, to be entered."""
+
+
+class Worktree(msgspec.Struct, frozen=True):
+    """A new work tree of a repository."""
+
+    top: Path
+    cwd: Path
+    """The folder in it that stands for the one it was asked for."""
+
+
+class Worktrees(Protocol):
+    """Work trees made for sessions."""
+
+    async def require(self, folder: Path) -> None:
+        """Raise Refused (`no_repository`, `no_commit`) where none can be made, Outside."""
+        ...
+
+    async def add(self, folder: Path) -> Worktree:
+        """A new one of the repository this folder is in. Raises as `require`."""
+        ...
+
+    def top_of(self, folder: Path) -> Path | None:
+        """The one made here that a folder lies in."""
+        ...
+
+    async def remove(self, top: Path, *, kept: bool) -> None:
+        """Remove one; `kept`: its files have a version.
+
+        Raises Refused (`not_ours`, `commits_would_be_lost`, `files_would_be_lost`), Outside.
+        """
         ...
 
 
@@ -494,6 +554,10 @@ class Models(Protocol):
 
     def listing(self) -> list[ModelListing]:
         """Every known model, usable ones first."""
+        ...
+
+    def listed(self, provider: str, model_id: str) -> ModelListing | None:
+        """One of them, or None; costs little, however many there are."""
         ...
 
     def provider_of(self, provider: str, model_id: str) -> Provider:

@@ -20,8 +20,10 @@ from pi_rpc.core.context_messages import (
     message_for_model,
     messages_of_entry,
     milliseconds_of,
+    stored_messages,
 )
-from pi_rpc.core.entries import Kind
+from pi_rpc.core.entries import MESSAGE_KINDS, Kind
+from pi_rpc.core.errors import Damaged
 from pi_rpc.core.folding import fold
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.policy import UNTOUCHABLE_KINDS, Policy
@@ -34,6 +36,9 @@ Form = Literal["session", "llm"]
 
 MESSAGES_KEPT_ROWS = 2048
 """Rows whose messages stay decoded for the next request; what is beyond is decoded again."""
+
+MESSAGES_OF_ROW_MAX = 2
+"""A compaction says its system message and its summary, any other row one message at most."""
 
 THINKING_OFF = "off"
 """The thinking level of a path that never says one."""
@@ -90,11 +95,17 @@ class _Reader:
             return found
         made = self._made(row, kind, edit_row)
         if len(self._messages) >= MESSAGES_KEPT_ROWS:
-            self._messages.pop(next(iter(self._messages)))
+            # The one kept last goes: of a longer context, read from end to end time and again,
+            # any other rule would keep nothing that is asked for next.
+            self._messages.popitem()
         self._messages[key] = made
         return made
 
     def _made(self, row: int, kind: int, edit_row: int) -> tuple[JsonObject, ...]:
+        if kind in MESSAGE_KINDS:
+            # Most rows are such, and what they say is kept here: no entry is made of them.
+            messages = stored_messages(self._stored(row))
+            return messages if edit_row == ROOT else self._as_edited(messages, kind, edit_row)
         entry = entry_or_none(self.tree, row)
         if entry is None:
             return ()
@@ -102,7 +113,19 @@ class _Reader:
         if kind == Kind.COMPACTION and len(messages) == 1 and self.policy.makes_checkpoints:
             checkpoint = self._checkpoint(row, milliseconds_of(entry.timestamp) or 0)
             messages = ((checkpoint,) if checkpoint else ()) + messages
-        if edit_row == ROOT or (self.policy.ignores_hand_edits and kind in UNTOUCHABLE_KINDS):
+        return messages if edit_row == ROOT else self._as_edited(messages, kind, edit_row)
+
+    def _stored(self, row: int) -> JsonObject:
+        try:
+            return self.tree.stored(row)
+        except Damaged:
+            # Such a line says nothing.
+            return {}
+
+    def _as_edited(
+        self, messages: tuple[JsonObject, ...], kind: int, edit_row: int
+    ) -> tuple[JsonObject, ...]:
+        if self.policy.ignores_hand_edits and kind in UNTOUCHABLE_KINDS:
             return messages
         return edited(messages, self.tree.entry(edit_row).object["replacement"])
 
@@ -167,7 +190,6 @@ class ContextMessages(Sequence[JsonObject]):
         self._edits = selection.edits.copy()
         self._compaction_row = selection.compaction_row
         self._form = form
-        self._length: int | None = None
         self._newest_first: list[JsonObject] = []
         self._unread = len(self._rows)
 
@@ -181,6 +203,9 @@ class ContextMessages(Sequence[JsonObject]):
         return [message for message in sent if message is not None]
 
     def __iter__(self) -> Iterator[JsonObject]:
+        if not self._unread:
+            yield from reversed(self._newest_first)
+            return
         for place in range(len(self._rows)):
             yield from self._at(place)
 
@@ -197,9 +222,8 @@ class ContextMessages(Sequence[JsonObject]):
         return back < len(self._newest_first)
 
     def __len__(self) -> int:
-        if self._length is None:
-            self._length = sum(len(self._at(place)) for place in range(len(self._rows)))
-        return self._length
+        self._has(len(self._rows) * MESSAGES_OF_ROW_MAX)
+        return len(self._newest_first)
 
     @overload
     def __getitem__(self, index: int) -> JsonObject: ...

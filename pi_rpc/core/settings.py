@@ -62,6 +62,7 @@ KNOWN: dict[str, Known] = {
     "piRpc.durability": Known(Literal["entry", "turn", "off"], "entry", user_only=True),
     "piRpc.graceS": Known(Annotated[float, msgspec.Meta(ge=0, le=60)], 5.0, user_only=True),
     "piRpc.permissions": Known(PermissionPolicy, PermissionPolicy()),
+    "piRpc.extensions": Known(list[str], [], user_only=True),
     "piRpc.contextFiles": Known(ContextFiles, "all", user_only=True),
 }
 """Every setting this daemon goes by, by its place in the file."""

@@ -20,8 +20,8 @@ from pi_rpc.core.errors import Failure, Outside, Stopped
 from pi_rpc.core.file_lists import FileLists
 from pi_rpc.core.messages import JsonObject, text_block, text_of, tool_calls_of
 
-Task = Literal["history", "turn", "branch"]
-"""What a request is about: what came before, the first part of a turn, or a branch left."""
+Task = Literal["history", "turn", "branch", "recall"]
+"""What a request is about: what came before, the first part of a turn, a branch left, or notes."""
 
 SUMMARISER = (
     "You write handover notes for a coding agent. You are given part of a conversation between a "
@@ -41,6 +41,9 @@ SECTIONS = (
 )
 """Headings of a summary, in order."""
 
+RECALL_SECTIONS = ("Goal", "Constraints & Preferences", "Changed Files", "Next Steps")
+"""Headings of what is restated from notes."""
+
 TURN_SECTIONS = ("Original Request", "Progress So Far", "Context Needed")
 """Headings of the notes on a turn whose end is kept."""
 
@@ -48,6 +51,7 @@ SECTIONS_OF: dict[Task, tuple[str, ...]] = {
     "history": SECTIONS,
     "turn": TURN_SECTIONS,
     "branch": SECTIONS[:-1],
+    "recall": RECALL_SECTIONS,
 }
 
 NO_HISTORY = "There was nothing before this turn."
@@ -76,6 +80,7 @@ _LAYOUT_OF: dict[str, str] = {
     "Critical Context": "facts, data, references and error messages needed to go on",
     "Original Request": "what the user asked for in this turn, in their words",
     "Progress So Far": "what was done and found out since, with failures and their reasons",
+    "Changed Files": "each path that was changed or made, one a line",
     "Context Needed": "what the kept end of the turn cannot be understood without",
 }
 
@@ -89,6 +94,11 @@ _WANTED: dict[Task, str] = {
         "The conversation above is a branch that the user has left and may never come back to. "
         "Write notes on it for the branch where they go on."
     ),
+    "recall": (
+        "The notes above are all that is left of a conversation. Restate from them, and from "
+        "nothing else, what is asked for below. Copy paths and prohibitions exactly; write (none) "
+        "where the notes say nothing."
+    ),
 }
 
 _UPDATE = """\
@@ -98,7 +108,7 @@ Next Steps anew; drop only what no longer matters."""
 
 
 class Round(msgspec.Struct, frozen=True):
-    """One request for a summary."""
+    """One request for a summary, or for what one still tells: that is given as earlier notes."""
 
     task: Task
     conversation: str
@@ -109,11 +119,14 @@ class Round(msgspec.Struct, frozen=True):
 
     def prompt(self, earlier: str | None) -> str:
         """The words of the request; `earlier` is what was summarised before it."""
-        said = [f"<conversation>\n{self.conversation}\n</conversation>"]
+        is_recall = self.task == "recall"
+        said = [] if is_recall else [f"<conversation>\n{self.conversation}\n</conversation>"]
         if earlier:
             said.append(f"<earlier-notes>\n{earlier}\n</earlier-notes>")
         focus = self.focus.strip()
-        if not (self.replaces_instructions and focus):
+        if is_recall:
+            said += [_WANTED[self.task], _layout(self.task)]
+        elif not (self.replaces_instructions and focus):
             said.append(_UPDATE if earlier else _WANTED[self.task])
             said += [_HOW, _layout(self.task)]
         if focus:

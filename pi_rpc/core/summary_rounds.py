@@ -6,7 +6,7 @@ Promises
 - The focus of the user is in every round.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -69,8 +69,7 @@ def rounds_of(plan: CompactionPlan, room: Room, focus: str = "") -> SummaryRound
     earlier = None
     if plan.previous_row != ROOT:
         earlier = notes_of(plan.projection.tree.entry(plan.previous_row).object) or None
-    history = [message for _, message in plan.told(plan.history)]
-    turn = [message for _, message in plan.told(plan.prefix)]
+    history, turn = plan.told(plan.history), plan.told(plan.prefix)
     return SummaryRounds(
         earlier=earlier,
         history=_rounds("history", history, room, earlier, focus),
@@ -97,9 +96,10 @@ def branch_rounds(
 
 
 def _rounds(
-    task: Task, messages: Sequence[JsonObject], room: Room, earlier: str | None, focus: str
+    task: Task, messages: Iterable[JsonObject], room: Room, earlier: str | None, focus: str
 ) -> list[Round]:
     tokens_max = room.piece_tokens(task, earlier, focus)
+    # Gone through twice at most: an iterable that can be.
     told = pieces(messages, room.measure, tokens_max)
     if len(told) > 1:
         # From the second round on the notes of the first are told too: room for them is left free.

@@ -40,6 +40,7 @@ FAILED_STOPS = frozenset({"error", "aborted"})
 """Stop reasons of replies that are kept, yet never sent to a model again."""
 
 
+_ASCII = bytes(range(128))
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3100-\u31bf\u31f0-\u4dbf\u4e00-\u9fff"
@@ -71,9 +72,13 @@ def cjk_units(text: str) -> int:
     """The weight of a text when each CJK character is a token of its own."""
     if text.isascii():
         return len(text)
-    within, beyond = len(_CJK.findall(text)), len(_CJK_ASTRAL.findall(text))
+    # Most of a text is ASCII all the same: the bytes left without it are few to look through.
+    encoded = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    rest = encoded.decode("utf-8", "surrogatepass")
+    within, beyond = len(_CJK.findall(rest)), len(_CJK_ASTRAL.findall(rest))
     # One and two code units of each are counted already.
-    return utf16_units(text) + within * (UNITS_PER_TOKEN - 1) + beyond * (UNITS_PER_TOKEN - 2)
+    units = len(text) - len(rest) + utf16_units(rest)
+    return units + within * (UNITS_PER_TOKEN - 1) + beyond * (UNITS_PER_TOKEN - 2)
 
 
 def tokens_of_units(units: int) -> int:

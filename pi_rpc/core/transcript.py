@@ -90,8 +90,8 @@ def pieces(messages: Iterable[JsonObject], measure: Measure, tokens_max: int) ->
     size = 0
     for message in messages:
         for part in parts_of(message):
-            for fitting in _divided(part, measure, tokens_max):
-                tokens = measure(fitting) + 1
+            for fitting, measured in _divided(part, measure, tokens_max):
+                tokens = measured + 1
                 if waiting and size + tokens > tokens_max:
                     found.append("\n\n".join(waiting))
                     waiting, size = [], 0
@@ -102,13 +102,15 @@ def pieces(messages: Iterable[JsonObject], measure: Measure, tokens_max: int) ->
     return found
 
 
-def _divided(text: str, measure: Measure, tokens_max: int) -> Iterator[str]:
-    if measure(text) < tokens_max:
-        yield text
+def _divided(text: str, measure: Measure, tokens_max: int) -> Iterator[tuple[str, int]]:
+    """The text in parts that fit, each with its tokens."""
+    tokens = measure(text)
+    if tokens < tokens_max:
+        yield text, tokens
         return
     while text:
         end = _fitting(text, measure, tokens_max)
-        yield text[:end]
+        yield text[:end], measure(text[:end])
         text = text[end:]
 
 

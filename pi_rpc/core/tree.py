@@ -44,6 +44,9 @@ DEAD_END_KINDS = frozenset({Kind.CURSOR, Kind.FORK})
 """Marks of ours that never become the leaf."""
 
 
+_KIND_OF = {kind.value: kind for kind in Kind}
+
+
 class Tree:
     """A session's entries by row, id, parent and path."""
 
@@ -72,10 +75,20 @@ class Tree:
         found = self._decoded.get(row)
         if found is not None:
             return found
+        return self.learn(row, self.stored(row))
+
+    def stored(self, row: int) -> JsonObject:
+        """The object of a row, not kept for the next time: for going through many rows once.
+
+        Raises Damaged `unreadable_line` when its bytes are broken.
+        """
+        found = self._decoded.get(row)
+        if found is not None:
+            return found.object
         stored = decode(self._read_line(row))
         if not isinstance(stored, dict):
             raise Damaged("unreadable_line", "a stored line is no object", row=row)
-        return self.learn(row, stored)
+        return stored
 
     def learn(self, row: int, stored: JsonObject) -> Entry:
         """The entry of a row whose object is at hand, kept for the next time it is asked for."""
@@ -100,7 +113,7 @@ class Tree:
 
     def kind(self, row: int) -> Kind:
         """What a row is, without decoding it."""
-        return Kind(self.heads.kinds[row])
+        return _KIND_OF[self.heads.kinds[row]]
 
     def row_of(self, entry_id: str) -> int:
         """The row of an id. Raises Missing `entry_not_found`."""

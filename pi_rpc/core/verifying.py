@@ -21,7 +21,7 @@ from pi_rpc.core.messages import JsonObject, text_of
 from pi_rpc.core.pins import pins_at
 from pi_rpc.core.policy import Policy
 from pi_rpc.core.projection import project
-from pi_rpc.core.summary import missing_sections, notes_of, section_of
+from pi_rpc.core.summary import TURN_DIVIDER, missing_sections, notes_of, section_of
 from pi_rpc.core.transcript import parts_of
 from pi_rpc.core.tree import ROOT, Tree
 
@@ -35,6 +35,14 @@ Slug = Literal[
     "request_missing",
     "failure_missing",
     "next_step_missing",
+    "changed_file_missing",
+    "claimed_file_unchanged",
+    "goal_not_restated",
+    "constraint_not_restated",
+    "request_not_restated",
+    "changed_file_not_restated",
+    "restated_file_without_evidence",
+    "next_step_not_restated",
 ]
 
 SHARED_WORDS = 0.6
@@ -50,7 +58,7 @@ _FORBIDS = re.compile(
     r"\b(?:never|do not|don't|must not|mustn't|forbidden|may not|without asking)\b", re.IGNORECASE
 )
 _WORD = re.compile(r"[\w./-]{4,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
-_PATH = re.compile(r"(?<![\w/])(?:[\w.-]+/)*[\w-]+\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/])")
+PATH_IN_WORDS = re.compile(r"(?<![\w/])(?:[\w.-]+/)*[\w-]+\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/])")
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -91,12 +99,17 @@ class Verification(msgspec.Struct, frozen=True, rename="camel"):
     evidence: FileLists
     """What calls that succeeded name, earlier summaries included."""
     pins: list[PinCheck]
+    goal: str
     constraints: list[Checked]
     unanswered: list[Checked]
     """Requests that were summarised before they were answered."""
     failures: list[Checked]
     next_steps: str
     findings: list[Finding]
+
+    def with_more(self, found: Iterable[Finding]) -> "Verification":
+        """The same report with what was found elsewhere."""
+        return msgspec.structs.replace(self, findings=[*self.findings, *found][:FINDINGS_MAX])
 
     @property
     def focus(self) -> str:
@@ -125,6 +138,7 @@ def verify(
         and message.get("role") != "system"
     ]
     notes = notes_of(stored)
+    of_history = notes.partition(TURN_DIVIDER)[0]
     count = FileCount()
     if before.selection.compaction_row != ROOT:
         count.add_details(tree.entry(before.selection.compaction_row).object.get("details"))
@@ -143,10 +157,11 @@ def verify(
             files=_stored_files(stored),
             evidence=count.lists(),
             pins=_pins(tree, compaction_row, kept, str(stored.get("summary"))),
+            goal=section_of(of_history, "Goal"),
             constraints=_constraints(told, notes),
             unanswered=_unanswered(told, notes),
             failures=_failures(told, notes),
-            next_steps=section_of(notes, "Next Steps"),
+            next_steps=section_of(of_history, "Next Steps"),
             findings=_unfounded(notes, evidence),
         )
     )
@@ -228,7 +243,7 @@ def tells_of(notes: str, text: str) -> bool:
 
 
 def _unfounded(notes: str, evidence: str) -> list[Finding]:
-    named = dict.fromkeys(_PATH.findall(notes))
+    named = dict.fromkeys(PATH_IN_WORDS.findall(notes))
     return [Finding("path_without_evidence", path=path) for path in named if path not in evidence]
 
 

@@ -15,14 +15,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from pi_rpc.core.bindings import Bindings, marking_tool
+from pi_rpc.core.bindings import Bindings, calls_asked_for, calls_upward
+from pi_rpc.core.consultations import AddedMessage
 from pi_rpc.core.entries import Kind
+from pi_rpc.core.errors import Damaged
 from pi_rpc.core.events import Environment, ScopeVerdict
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.tree import Tree
+from pi_rpc.core.tree import ROOT, Tree
 
 EFFECTS_TOLD_MAX = 50
 """How many effects of an abandoned route are named in a verdict."""
+
+REPLIES_LOOKED_AT_MAX = 1000
+"""How many replies are looked at for calls when a session without any result is opened."""
 
 
 class FilesAt(msgspec.Struct, frozen=True):
@@ -43,13 +48,11 @@ def effects_between(tree: Tree, one: int, other: int) -> list[JsonObject]:
     ancestor = tree.common_ancestor(one, other)
     effects: list[JsonObject] = []
     for start in (one, other):
-        for row in tree.upward(start):
+        for row, tools in calls_upward(tree, start):
             if row == ancestor or len(effects) >= EFFECTS_TOLD_MAX:
                 break
-            tool = marking_tool(tree, row)
-            if tool is not None:
-                effects.append({"entryId": tree.heads.id_of(row), "tool": tool})
-    return effects
+            effects += [{"entryId": tree.heads.id_of(row), "tool": tool} for tool in tools]
+    return effects[:EFFECTS_TOLD_MAX]
 
 
 def verdict(tree: Tree, files: FilesAt, leaf_row: int) -> Environment:
@@ -70,11 +73,28 @@ def environment_of(files: ScopeVerdict, effects: Iterable[JsonObject] = ()) -> E
 def files_at_opening(tree: Tree, leaf_row: int) -> FilesAt:
     """Where the files stand when a session is opened: nobody watched them since.
 
-    Only a session in which nothing ever ran is known to match any leaf of its own.
+    Only a session in which nothing ever ran is known to match any leaf of its own. A call without
+    a result may have run; where there are too many replies to look for one, that is not known.
     """
     kinds = tree.heads.kinds
     ran = kinds.find(Kind.TOOL_RESULT) != -1 or kinds.find(Kind.BASH_EXECUTION) != -1
+    ran = ran or _may_have_called(tree)
     return FilesAt(leaf_row, known=not ran, reason="not_watched" if ran else "nothing_ran")
+
+
+def _may_have_called(tree: Tree) -> bool:
+    kinds = tree.heads.kinds
+    row = len(kinds)
+    for _ in range(REPLIES_LOOKED_AT_MAX):
+        row = kinds.rfind(Kind.ASSISTANT, 0, row)
+        if row == -1:
+            return False
+        try:
+            if calls_asked_for(tree, row):
+                return True
+        except Damaged:
+            return True
+    return kinds.rfind(Kind.ASSISTANT, 0, row) != -1
 
 
 def files_after_calls(
@@ -92,8 +112,44 @@ def files_after_calls(
     return FilesAt(after_row)
 
 
+DRIFT_NOTED_MAX = 50
+"""How many differing paths the model is told of."""
+
+DRIFT_NOTE = "pi_rpc.drift"
+"""The custom type of the message that tells it."""
+
+
+def drift_note(environment: Environment) -> AddedMessage | None:
+    """What the model is told when it goes on with files that may not be as it has them.
+
+    None where the files fit.
+    """
+    files = environment.scopes["files"]
+    if files.status == "restored":
+        return None
+    if files.status == "unknown":
+        text = f"whether the files of the working directory did so is not known ({files.reason})."
+    else:
+        named = environment.drift[:DRIFT_NOTED_MAX]
+        lines = "".join(f"\n- {one['change']}: {one['path']}" for one in named)
+        more = environment.drift_count - len(named)
+        rest = f"\n- and {more} more" if more > 0 else ""
+        where = ", which differ from their state then:" if named else "."
+        text = f"the files of the working directory did not{where}{lines}{rest}"
+    said = f"The conversation went back to an earlier point; {text}\nLook before relying on them."
+    details: JsonObject = {
+        "status": files.status,
+        "reason": files.reason,
+        "driftCount": environment.drift_count,
+    }
+    return AddedMessage(DRIFT_NOTE, said, details=details)
+
+
 DRIFT_TOLD_MAX = 1000
 """How many differing paths one verdict names; the count is always whole."""
+
+CURSORS_LOOKED_AT_MAX = 64
+"""How many cursors that say nothing of the world are passed over, looking for one that does."""
 
 ABANDONED_MAX = 1000
 """How many calls and effects off the path are remembered."""
@@ -116,20 +172,73 @@ def abandoned_calls(
     """
     ancestor = tree.common_ancestor(source_row, leaf_row)
     found: dict[str, JsonObject] = {}
-    for row in tree.upward(source_row):
+    for row, tools in calls_upward(tree, source_row):
         if row == ancestor or len(found) >= ABANDONED_MAX:
             break
-        tool = marking_tool(tree, row)
-        if tool is None:
-            continue
-        failed = tool in FILE_TOOLS and (tree.entry(row).message or {}).get("isError") is True
-        seen = failed or bindings.was_seen(row)
-        found[tree.heads.id_of(row)] = {
-            "entryId": tree.heads.id_of(row),
-            "tool": tool,
-            "seen": seen,
-        }
+        entry_id = tree.heads.id_of(row)
+        for number, tool in enumerate(tools):
+            seen = _was_seen(tree, bindings, row, tool)
+            found[_name(entry_id, number)] = {"entryId": entry_id, "tool": tool, "seen": seen}
     return found
+
+
+def _name(entry_id: str, number: int) -> str:
+    # Calls without results are several in one entry; any other is the only one of its own.
+    return f"{entry_id} {number}" if number else entry_id
+
+
+def _was_seen(tree: Tree, bindings: Bindings, row: int, tool: str) -> bool:
+    if tree.kind(row) == Kind.ASSISTANT:
+        return False
+    failed = tool in FILE_TOOLS and (tree.entry(row).message or {}).get("isError") is True
+    return failed or bindings.was_seen(row)
+
+
+def abandoned_at_opening(tree: Tree, bindings: Bindings) -> dict[str, JsonObject]:
+    """What the newest cursor that speaks of the world says was done on routes that were left.
+
+    Nothing where somebody took note of it since.
+    """
+    environment = _newest_environment(tree)
+    told = environment.get("abandonedEffects")
+    if not isinstance(told, list):
+        return {}
+    found: dict[str, JsonObject] = {}
+    for number, effect in enumerate(told[:EFFECTS_TOLD_MAX]):
+        if not isinstance(effect, dict) or not isinstance(effect.get("entryId"), str):
+            continue
+        at = tree.heads.row_of(effect["entryId"])
+        if "kind" not in effect:
+            tool = str(effect.get("tool"))
+            seen = at is not None and _was_seen(tree, bindings, at, tool)
+            found[_name(effect["entryId"], number)] = {**effect, "tool": tool, "seen": seen}
+        elif at is None:
+            # Recorded in the session this one was copied from; its own are in its bindings.
+            found[_name(effect["entryId"], number)] = effect
+    scopes = environment.get("scopes")
+    is_outside_told = isinstance(scopes, dict) and "external" in scopes
+    if is_outside_told and not any(one.get("seen") is False for one in found.values()):
+        # The one nobody saw is not among those that were told, or was forgotten.
+        found = {name: {**one, "seen": False} for name, one in found.items()}
+    return found
+
+
+def _newest_environment(tree: Tree) -> JsonObject:
+    kinds = tree.heads.kinds
+    row = len(kinds)
+    for _ in range(CURSORS_LOOKED_AT_MAX):
+        row = kinds.rfind(Kind.CURSOR, 0, row)
+        if row == ROOT:
+            break
+        data = tree.entry(row).object.get("data")
+        if tree.heads.is_shadowed(row) or not isinstance(data, dict):
+            continue
+        environment = data.get("env")
+        if isinstance(environment, dict):
+            return environment
+        if data.get("op") == "acknowledge":
+            break
+    return {}
 
 
 def outside_verdict(
@@ -140,7 +249,9 @@ def outside_verdict(
     None where nothing is known to have touched it.
     """
     on_path = set(tree.upward(leaf_row)) if abandoned or bindings.effects() else set()
-    calls = [call for name, call in abandoned.items() if tree.heads.row_of(name) not in on_path]
+    calls = [
+        call for call in abandoned.values() if tree.heads.row_of(call["entryId"]) not in on_path
+    ]
     recorded = [
         effect.as_object(tree.heads.id_of(effect.row))
         for effect in bindings.effects()

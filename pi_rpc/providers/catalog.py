@@ -61,6 +61,13 @@ class Catalog:
         remote = self._remote()
         return [self._offline_listing, *([] if remote is None else remote.listing())]
 
+    def listed(self, provider: str, model_id: str) -> ModelListing | None:
+        """One of them, or None; the net's are not loaded for the offline one."""
+        if (provider, model_id) == (OFFLINE.provider, OFFLINE.model_id):
+            return self._offline_listing
+        remote = self._remote()
+        return None if remote is None else remote.listed(provider, model_id)
+
     def provider_of(self, provider: str, model_id: str) -> Provider:
         """The provider that serves a model.
 

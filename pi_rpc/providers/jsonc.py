@@ -42,8 +42,8 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 
 def _placed(text: str, problem: str) -> str:
     found = _BYTE.search(problem)
-    if found is None:
-        return problem
-    before = text.encode()[: int(found[1])]
+    raw = text.encode()
+    # A text that is cut off is told of without a place: that is its end.
+    before = raw.rstrip() if found is None else raw[: int(found[1])]
     line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
     return f"{_BYTE.sub('', problem)} (line {line}, column {column})"

@@ -36,6 +36,7 @@ _PART = re.compile(
     re.MULTILINE,
 )
 _FORBIDS = re.compile(r"\b(?:never|do not|don't|must not|mustn't|forbidden)\b", re.IGNORECASE)
+_CHANGED = re.compile(r"<modified-files>\n(.*?)\n</modified-files>", re.DOTALL)
 _PATH = re.compile(r'\b(read|write|edit)\((?:.*?, )?path="((?:[^"\\]|\\.)+)"')
 
 
@@ -91,6 +92,7 @@ def _sections(parts: list[tuple[str, str]], earlier: str) -> dict[str, str]:
         "Key Decisions": listed([], "Key Decisions"),
         "Next Steps": f"1. Go on with: {requests[-1]}" if requests else listed([], "Next Steps"),
         "Critical Context": listed(files, "Critical Context"),
+        "Changed Files": "\n".join(_CHANGED.findall(earlier)) or NOTHING,
         "Original Request": goal,
         "Progress So Far": _list([*_held(earlier, "Progress So Far"), *done, *blocked]),
         "Context Needed": listed(files, "Context Needed"),

@@ -60,6 +60,14 @@ class RemoteCatalog:
             listed += [_listing(model, why_not) for model in provider.models.values()]
         return sorted(listed, key=lambda one: not one.usable)
 
+    def listed(self, provider: str, model_id: str) -> ModelListing | None:
+        """One of them, or None."""
+        known = self._known().get(provider)
+        model = None if known is None else known.models.get(model_id)
+        if known is None or model is None:
+            return None
+        return _listing(model, self._credentials.why_not(known.door))
+
     def provider_of(self, provider: str, model_id: str) -> ProviderPort:
         """Who serves a model.
 

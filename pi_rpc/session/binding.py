@@ -26,6 +26,10 @@ CALLS_WAIT_S = 3.0
 """How long calls wait for the state before them; a first look at a huge folder takes longer."""
 
 
+TOO_MUCH = frozenset({"too_many_files", "too_many_bytes"})
+"""Reasons not to look at a folder again until somebody asks for it."""
+
+
 class RunVersions:
     """Versions around the calls of one run.
 
@@ -39,14 +43,20 @@ class RunVersions:
         self._wait_s = wait_s
         self._session = session
         self._tasks = tasks
-        workspace = session.workspace
-        self._workspace = None if workspace is None or workspace.kind == "none" else workspace
+        self._kept_in = session.workspace
         self._before: _Taking | None = None
         self._binding: anyio.Event | None = None
         self._batch: Batch | None = None
         self._version_before: str | None = None
         self._results_row: int | None = None
         """The last result of a batch whose state after is not being named yet."""
+
+    @property
+    def _workspace(self) -> Workspace | None:
+        workspace = self._kept_in
+        if workspace is None or workspace.kind == "none" or self._session.has_no_versions:
+            return None
+        return workspace
 
     @property
     def are_kept(self) -> bool:
@@ -150,7 +160,7 @@ class RunVersions:
             await session.record(body)
             self._note_equal(taken)
         except Failure as failure:
-            _tell_unbound(session, failure.message)
+            _tell_failed(session, failure)
         finally:
             self._end_batch()
             self._binding.set()
@@ -180,6 +190,15 @@ class RunVersions:
         self._end_batch()
 
 
+def _tell_failed(session: Session, failure: Failure) -> None:
+    if failure.reason not in TOO_MUCH:
+        _tell_unbound(session, failure.message)
+    elif not session.has_no_versions:
+        # Finding that out takes seconds, and the next batch would find the same.
+        session.has_no_versions = True
+        _tell_unbound(session, f"{failure.message}; it is not tried again in this session")
+
+
 def _tell_unbound(session: Session, why: str) -> None:
     # Calls go on without: the leaf stays unbound, and every verdict finds out why.
     text = f"the state of the files could not be named: {why}"
@@ -200,7 +219,7 @@ class _Taking:
         try:
             self._taken = await self._workspace.snapshot()
         except Failure as failure:
-            _tell_unbound(self._session, failure.message)
+            _tell_failed(self._session, failure)
         finally:
             self._done.set()
 

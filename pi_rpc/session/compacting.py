@@ -27,6 +27,8 @@ from pi_rpc.core.events import (
     CompactionStarted,
     Diagnostic,
     DiagnosticTold,
+    RetryEnded,
+    RetryScheduled,
 )
 from pi_rpc.core.file_lists import FileCount, FileLists
 from pi_rpc.core.messages import JsonObject
@@ -74,10 +76,7 @@ class Compacted(msgspec.Struct, frozen=True):
 
 def listing_of(session: Session) -> ModelListing | None:
     """What is known of the session's model."""
-    for one in session.around.models.listing():
-        if session.model == (one.provider, one.model_id):
-            return one
-    return None
+    return None if session.model is None else session.around.models.listed(*session.model)
 
 
 def window_of(session: Session) -> int | None:
@@ -264,7 +263,7 @@ def files_of(plan: CompactionPlan, counts_failed: bool = False) -> FileLists:
             if summary.get("fromHook") is not True:
                 count.add_details(summary.get("details"))
     calling = [row for row in rows if _may_name_files(plan.projection, row)]
-    count.add_messages([message for _, message in plan.told(calling)])
+    count.add_messages(list(plan.told(calling)))
     return count.lists()
 
 
@@ -281,7 +280,7 @@ def _may_name_files(projection: Projection, row: int) -> bool:
 
 
 async def ask_for_summary(session: Session, rounds: SummaryRounds, stop: StopSignal) -> Summarised:
-    """Ask the session's model for notes.
+    """Ask the session's model for notes; retries are told of.
 
     Raises Refused `no_model`, Stopped and Outside as `summarise` does.
     """
@@ -300,13 +299,45 @@ async def ask_for_summary(session: Session, rounds: SummaryRounds, stop: StopSig
     )
     order = SummaryOrder(rounds, request, session.retry)
     steps = summarise(serving, order, stop, session.around.clock)
-    async with aclosing(steps):
-        async for step in steps:
-            match step:
-                case Answered(script_position=position):
-                    session.script_position = position
-                case Summarised():
-                    return step
-                case Waiting() | Resumed():
-                    continue
+    retries = _Retries(session)
+    try:
+        async with aclosing(steps):
+            async for step in steps:
+                match step:
+                    case Answered(script_position=position):
+                        session.script_position = position
+                    case Waiting():
+                        retries.scheduled(step)
+                    case Resumed(error=error):
+                        retries.ended(None if error is None else error.as_object())
+                    case Summarised():
+                        return step
+    except Failure as failure:
+        retries.ended(failure_object(failure))
+        raise
+    finally:
+        # Withdrawn by its caller while it waited: the listeners are still there.
+        retries.ended(failure_object(Stopped("aborted", "the summary was withdrawn")))
     raise AssertionError("a summary ends with what was summarised")
+
+
+class _Retries:
+    """Tells of the retries of a summary; each series is told ended once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._run_id = session.run.run_id if session.run is not None else None
+        self._open = 0
+
+    def scheduled(self, step: Waiting) -> None:
+        self._open = step.attempt
+        error = step.error.as_object()
+        told = RetryScheduled(
+            self._run_id, step.attempt, step.attempts_max, step.delay_ms, error, "summary"
+        )
+        self._session.tell(told)
+
+    def ended(self, error: JsonObject | None) -> None:
+        attempt, self._open = self._open, 0
+        if attempt:
+            self._session.tell(RetryEnded(self._run_id, attempt, error is None, error, "summary"))

@@ -18,7 +18,7 @@ import anyio
 import msgspec
 
 from pi_rpc.agent.background import Background
-from pi_rpc.core.consultations import HookName, OnTimeout
+from pi_rpc.core.consultations import DialogName, HookName, OnTimeout
 from pi_rpc.core.errors import Missing, Overfull, Refused
 from pi_rpc.core.messages import Block, JsonObject, ToolDeclaration
 from pi_rpc.core.permissions import fits
@@ -27,7 +27,7 @@ from pi_rpc.core.ports import Effect, Progress, StopSignal
 REGISTRATIONS_MAX = 1000
 """How many registrations may stand at once, of all clients."""
 
-QuestionKind = Literal["hook", "tool", "command", "permission"]
+QuestionKind = Literal["hook", "tool", "command", "permission"] | DialogName
 Why = Literal["timeout", "stopped", "disconnected", "failed"]
 """How a question can end without an answer."""
 
@@ -69,6 +69,11 @@ class Consultant(Protocol):
     @property
     def serves_permissions(self) -> bool:
         """Whether its client answers permissions."""
+        ...
+
+    @property
+    def dialogs(self) -> frozenset[str]:
+        """Which dialogs its client can show."""
         ...
 
     def put(self, question: Question) -> None:
@@ -124,6 +129,7 @@ class Offer(msgspec.Struct, frozen=True):
     session_id: str | None
     """The session it holds for; None for all."""
     offered: tuple[Offered, ...]
+    source: Literal["client", "extension"] = "client"
 
 
 class _Open:
@@ -225,6 +231,10 @@ class Consulting:
     def permitting(self) -> Consultant | None:
         """Who can be asked for a permission."""
         return next((one for one in self._consultants if one.serves_permissions), None)
+
+    def showing(self, dialog: DialogName) -> Consultant | None:
+        """Who can show a dialog."""
+        return next((one for one in self._consultants if dialog in one.dialogs), None)
 
     async def ask(
         self,

@@ -11,8 +11,11 @@ from pi_rpc.core.events import DeltaKind, MessageDelta
 from pi_rpc.core.reply import BlockDelta, BlockStarted, Piece
 from pi_rpc.session.hub import Hub
 
-MERGED_CHARS_MAX = 64 * 1024
-"""How much text may be held back for a listener that lags before it is told after all."""
+MERGED_CHARS_MAX = 8 * 1024
+"""The longest text of one delta, merged or not, and how much is held back for who lags.
+
+However it is escaped, a message with it fits what the most modest client reads.
+"""
 
 _KIND: dict[str, DeltaKind] = {"text": "text", "thinking": "thinking", "toolCall": "toolArguments"}
 
@@ -37,6 +40,8 @@ class Deltas:
             if type(piece) is BlockDelta:
                 if is_pressed:
                     self._hold(piece)
+                elif len(piece.text) > MERGED_CHARS_MAX:
+                    self._cut(piece.index, piece.text)
                 elif piece.text:
                     text = piece.text
                     publish(MessageDelta(piece.index, kinds[piece.index], text), len(text))
@@ -58,8 +63,11 @@ class Deltas:
     def flush(self) -> None:
         """Publish what is held back."""
         text = "".join(self._held)
-        if text:
-            kind = self._kinds[self._held_block]
-            self._hub.publish(MessageDelta(self._held_block, kind, text), len(text))
+        self._cut(self._held_block, text)
         self._held.clear()
         self._held_chars = 0
+
+    def _cut(self, block: int, text: str) -> None:
+        for start in range(0, len(text), MERGED_CHARS_MAX):
+            part = text[start : start + MERGED_CHARS_MAX]
+            self._hub.publish(MessageDelta(block, self._kinds[block], part), len(part))

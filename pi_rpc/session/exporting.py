@@ -59,6 +59,8 @@ class Exporting:
         self.fraction = 0.0
         self.redaction = Redaction(export.redacts)
         self.skipped = 0
+        self.is_empty = True
+        """Whether nothing of the conversation was written yet."""
         self._stored = stored
         self._export = export
         self._name = tree.name()
@@ -66,6 +68,8 @@ class Exporting:
         if export.leaf_id is not None:
             leaf_row = tree.row_of(export.leaf_id)
         self.rows: Sequence[int] = range(len(tree)) if export.every_branch else tree.path(leaf_row)
+        self.elsewhere = len(tree) - len(self.rows)
+        """Entries that are not on the path written."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The file, piece by piece."""
@@ -74,6 +78,7 @@ class Exporting:
         async for rows in chunks_of(self.rows):
             chunk = await to_thread.run_sync(self._body, rows)
             done += len(rows)
+            self.is_empty = self.is_empty and not chunk
             self.fraction = done / len(self.rows)
             yield chunk
         if self._export.form != "jsonl":

@@ -28,7 +28,8 @@ from pi_rpc.core.events import (
     SwapReason,
 )
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import Meter, Store, StoredSession
+from pi_rpc.core.meter import Meter
+from pi_rpc.core.ports import Store, StoredSession
 from pi_rpc.core.tree import ROOT
 from pi_rpc.session.copying import CopyLines, chained, files_of_copy
 from pi_rpc.session.folders import folder, folder_of, same_file
@@ -42,6 +43,7 @@ from pi_rpc.session.reading import Reader, View
 from pi_rpc.session.session import Session, Surroundings, iso_from_ms
 from pi_rpc.session.shell import stop_shells
 from pi_rpc.session.versioning import check_copy, check_opened, tell_drift
+from pi_rpc.session.worktrees import Place, require_place, standing_at
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +85,13 @@ class Copying(msgspec.Struct, frozen=True):
     new_session_id: str | None
     activate: bool
     """Whether the copy's runtime replaces the source's."""
+    worktree: bool = False
+    """Whether it gets a new work tree to stand in, instead of a folder."""
+
+    @property
+    def place(self) -> Place:
+        """Where the copy shall stand."""
+        return Place(self.cwd, self.worktree)
 
 
 class Copied(msgspec.Struct, frozen=True):
@@ -127,7 +136,11 @@ class Host:
         """The live session of this id. Raises Missing `session_not_open`."""
         found = self._live.get(session_id)
         if found is None:
-            raise Missing("session_not_open", "no such session is open", sessionId=session_id)
+            raise Missing(
+                "session_not_open",
+                "no such session is open: open it with session/open first",
+                sessionId=session_id,
+            )
         return found
 
     async def new(self, opening: Opening) -> Session:
@@ -158,7 +171,12 @@ class Host:
             bodies.append(session_info(one_line(opening.name)))
         # Stored together with the header: a session is there whole or not at all.
         lines = chained(bodies, self.around.ids, header.timestamp)
-        stored = await self.store.create(header, lines, ephemeral=opening.ephemeral)
+        stored = await self.store.create(
+            header,
+            lines,
+            ephemeral=opening.ephemeral,
+            known_unique=opening.session_id is None,
+        )
         session = await self._runtime(stored, cwd)
         session.script = opening.script
         return session
@@ -244,11 +262,11 @@ class Host:
         await interrupt_summary(source)
         source.refuse_if_moving()
         plan = _copy_plan(source, copying)
-        target = folder(copying.cwd) if copying.cwd is not None else source.cwd
+        await require_place(source, copying.place)
         if not copying.activate:
             await ask_before(source, "session/before_replace", {"reason": copying.reason})
             with source.moving(copying.reason), anyio.CancelScope(shield=True):
-                session = await self._build_copy(source, plan, target, copying.new_session_id)
+                session = await self._build_copy(source, plan, copying)
             self._announce(session, copying.reason, source.session_id)
             tell_drift(session)
             return Copied(session, plan.draft)
@@ -258,21 +276,31 @@ class Host:
         async def build() -> Session:
             # The run that was settled may have moved the leaf the plan was made for.
             settled = plan if source.leaf_row == leaf_row else _copy_plan(source, copying)
-            return await self._build_copy(source, settled, target, copying.new_session_id)
+            return await self._build_copy(source, settled, copying)
 
         session = await self.replace(source, build, copying.reason, settles_first=True)
         tell_drift(session)
         return Copied(session, plan.draft)
 
-    async def _build_copy(
-        self, source: Session, plan: CopyPlan, cwd: Path, new_session_id: str | None
-    ) -> Session:
+    async def _build_copy(self, source: Session, plan: CopyPlan, copying: Copying) -> Session:
         self._refuse_when_full()
+        async with standing_at(source, copying.place, plan.leaf_row) as cwd:
+            return await self._build_copy_at(cwd, source, plan, copying.new_session_id)
+
+    async def _build_copy_at(
+        self, cwd: Path, source: Session, plan: CopyPlan, new_session_id: str | None
+    ) -> Session:
         header = self._header(new_session_id, str(cwd), _path_text(source.stored))
         copied = CopyLines(source, header.timestamp)
         copied.add_plan(plan)
         ephemeral = source.stored.path is None
-        stored = await self.store.create(header, copied.lines, source.stored, ephemeral)
+        stored = await self.store.create(
+            header,
+            copied.lines,
+            source.stored,
+            ephemeral,
+            known_unique=new_session_id is None,
+        )
         session = await self._runtime(stored, cwd)
         session.model = session.model or source.model
         session.retry, session.queue_modes = source.retry, source.queue_modes
@@ -444,7 +472,7 @@ class Host:
             await self.close(live, "deleted")
         await self.reader.forget(session_id)
         trashed = await self.store.delete(session_id)
-        # Whoever only looks on has no say in it: what another owns stays, and so does he.
+        # Whoever only looks on has no say in it: what another owns stays, and so does the look.
         if live is not None and not live.closed:
             await self.close(live, "deleted")
         return trashed

@@ -71,12 +71,17 @@ async def navigate(
                 left = await branch_summary(session, session.leaf_row, ancestor, wish, live.stop)
             if left is not None:
                 environment = await _prepared(session, plan, restore)
-                return await _go_with_summary(session, plan, left, label_text, environment)
+                mark = _mark(session, plan, target_id, environment)
+                bodies = [*_told_of_world(session, mark), left]
+                return await _go_with_summary(session, plan, bodies, label_text, environment)
         environment = await _prepared(session, plan, restore)
         if plan.leaf_row != session.leaf_row or label_text:
-            leaf_id = tree.id_or_none(plan.leaf_row)
-            mark = _mark(leaf_id, source_id, target_id, label_text, environment)
-            await session.record(mark, below=plan.leaf_row, durable=True)
+            mark = _mark(session, plan, target_id, environment)
+            marks = [mark]
+            if label_text and target_id is not None:
+                # A label hangs below the new leaf and so makes the move durable by itself.
+                marks = [*_told_of_world(session, mark), label(target_id, label_text)]
+            await session.record(*marks, below=plan.leaf_row, durable=True)
             session.tell(
                 LeafMoved(
                     source_id,
@@ -108,13 +113,13 @@ async def _prepared(session: Session, plan: NavigationPlan, restore: Restore) ->
 async def _go_with_summary(
     session: Session,
     plan: NavigationPlan,
-    summary: Body,
+    bodies: list[Body],
     label_text: str | None,
     environment: Environment,
 ) -> Navigated:
     tree, source_id = session.tree, session.leaf_id
     # The summary hangs below the new leaf and so makes the move durable by itself.
-    [entry] = await session.record(summary, below=plan.leaf_row, durable=True)
+    [*_, entry] = await session.record(*bodies, below=plan.leaf_row, durable=True)
     if label_text:
         await session.record(label(entry.id, label_text), durable=True)
     visible_id = tree.id_or_none(tree.visible(session.leaf_row))
@@ -126,16 +131,15 @@ async def _go_with_summary(
 
 
 def _mark(
-    leaf_id: str | None,
-    source_id: str | None,
-    target_id: str | None,
-    label_text: str | None,
-    environment: Environment,
+    session: Session, plan: NavigationPlan, target_id: str | None, environment: Environment
 ) -> Body:
-    # A label hangs below the new leaf and so makes the move durable by itself.
-    if label_text and target_id is not None:
-        return label(target_id, label_text)
-    return cursor(leaf_id, source_id, target_id, msgspec.to_builtins(environment))
+    leaf_id = session.tree.id_or_none(plan.leaf_row)
+    return cursor(leaf_id, session.leaf_id, target_id, msgspec.to_builtins(environment))
+
+
+def _told_of_world(session: Session, mark: Body) -> list[Body]:
+    # What a cursor says of the world must outlast this process, whatever else makes the move hold.
+    return [mark] if session.abandoned or session.bindings.all() else []
 
 
 async def set_label(session: Session, target_id: str, text: str | None) -> Entry:

@@ -1,10 +1,14 @@
-"""Permissions: what the rules say, and what the user says where they want him asked."""
+"""Permissions: what the rules say, and what the user says where they want that."""
+
+import msgspec
 
 from pi_rpc.core.consultations import PERMISSION_TIMEOUT_MS, PermissionAnswer
+from pi_rpc.core.errors import Stopped
 from pi_rpc.core.messages import ToolCall
 from pi_rpc.core.permissions import Decision, decision_for, rule_to_remember, subject_of
 from pi_rpc.core.ports import Effect, StopSignal
 from pi_rpc.session.consulting import Answered
+from pi_rpc.session.dialogs import Choice, DialogOption, show
 from pi_rpc.session.hooking import question_of, tell_resolved
 from pi_rpc.session.session import Session
 
@@ -35,7 +39,7 @@ async def refusal_of(
     if decision != "ask":
         return DENIED_BY_RULE if decision == "deny" else None
     if consultant is None:
-        return NOBODY_TO_ASK
+        return await _by_dialog(session, call, stop)
     asked = {
         "callId": call.id,
         "name": call.name,
@@ -52,6 +56,24 @@ async def refusal_of(
     if reply.why == "stopped":
         return STOPPED
     return f"The call was not run: its permission was not given ({reply.text})."
+
+
+async def _by_dialog(session: Session, call: ToolCall, stop: StopSignal) -> str | None:
+    """Ask with a plain choice, where a client can show one but knows nothing of permissions."""
+    if session.around.consulting.showing("select") is None:
+        return NOBODY_TO_ASK
+    shown = Choice(
+        title=f"Allow {call.name}?",
+        message=subject_of(call.arguments),
+        options=[DialogOption(one["decision"], one["label"]) for one in OPTIONS],
+        default="reject_once",
+    )
+    try:
+        chosen = await show(session, shown, PERMISSION_TIMEOUT_MS, stop)
+    except Stopped:
+        return STOPPED
+    answer = {"decision": chosen or "reject_once"}
+    return _heeded(session, call, msgspec.convert(answer, PermissionAnswer))
 
 
 def _heeded(session: Session, call: ToolCall, answer: PermissionAnswer) -> str | None:

@@ -15,6 +15,7 @@ from pi_rpc.core.errors import Failure
 from pi_rpc.core.policy import OURS
 from pi_rpc.core.ports import Store, StoredSession
 from pi_rpc.core.projection import LiveProjection
+from pi_rpc.core.stats import SessionCount
 from pi_rpc.core.tree import Tree
 from pi_rpc.session.folders import real_path
 from pi_rpc.session.session import Session
@@ -31,11 +32,15 @@ class View(msgspec.Struct, frozen=True):
     stored: StoredSession
     live: Session | None
     projection: LiveProjection
+    counted: SessionCount
 
     @property
     def header(self) -> Header:
         """The file's first line."""
         return self.stored.header
+
+
+_Kept = tuple[StoredSession, Tree, LiveProjection, SessionCount]
 
 
 class LiveSessions(Protocol):
@@ -57,7 +62,7 @@ class Reader:
     def __init__(self, store: Store, live: LiveSessions) -> None:
         self._store = store
         self._live = live
-        self._kept: dict[str, tuple[StoredSession, Tree, LiveProjection]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._reading = anyio.Lock()
 
     async def view(self, which: str | Path) -> View:
@@ -66,7 +71,7 @@ class Reader:
         if live is not None:
             if not live.stored.writable:
                 await live.follow_file()
-            return View(live.tree, live.leaf_row, live.stored, live, live.projection)
+            return View(live.tree, live.leaf_row, live.stored, live, live.projection, live.counted)
         async with self._reading:
             key = str(which)
             kept = self._kept.pop(key, None)
@@ -75,12 +80,13 @@ class Reader:
             if kept is None:
                 stored = await self._store.open(which, "read")
                 tree = Tree(stored.heads, stored.line)
-                kept = (stored, tree, LiveProjection(tree, tree.stored_leaf(), OURS))
+                projection = LiveProjection(tree, tree.stored_leaf(), OURS)
+                kept = (stored, tree, projection, SessionCount(tree))
             self._kept[key] = kept
             while len(self._kept) > KEPT_VIEWS_MAX:
                 await self._kept.pop(next(iter(self._kept)))[0].close()
-        stored, tree, projection = kept
-        return View(tree, tree.stored_leaf(), stored, None, projection)
+        stored, tree, projection, counted = kept
+        return View(tree, tree.stored_leaf(), stored, None, projection, counted)
 
     def live_of(self, which: str | Path) -> Session | None:
         """The live session meant, by id or by path."""
@@ -93,10 +99,8 @@ class Reader:
                 return session
         return None
 
-    async def _refreshed(
-        self, kept: tuple[StoredSession, Tree, LiveProjection]
-    ) -> tuple[StoredSession, Tree, LiveProjection] | None:
-        stored, tree, projection = kept
+    async def _refreshed(self, kept: _Kept) -> _Kept | None:
+        stored, tree, projection, _ = kept
         try:
             rows = await stored.refresh()
         except Failure:
@@ -110,7 +114,7 @@ class Reader:
     async def forget(self, session_id: str) -> None:
         """Keep nothing of a session that goes away."""
         async with self._reading:
-            for key, (stored, _, _) in list(self._kept.items()):
+            for key, (stored, *_) in list(self._kept.items()):
                 if stored.header.session_id == session_id:
                     del self._kept[key]
                     await stored.close()

@@ -18,7 +18,12 @@ from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.ports import Snapshot, Workspace
 from pi_rpc.core.restoring import Denied, Own, OwnChanges, RestorePlan, own_changes, plan_restore
 from pi_rpc.session.session import Session
-from pi_rpc.session.versioning import bound_version, verdict_at, workspace_of
+from pi_rpc.session.versioning import (
+    bound_version,
+    forget_abandoned,
+    verdict_at,
+    workspace_of,
+)
 
 PATHS_TOLD_MAX = 1000
 """How many restored paths one event names."""
@@ -64,7 +69,8 @@ async def restore(session: Session, asked: Restoring) -> Restored:
         with anyio.CancelScope(shield=True):
             done = await _restored(session, version, asked)
             if not asked.dry_run and not done.refused:
-                _take_note_of_unseen(session)
+                # Whoever asks for the files back has seen what else was on that route.
+                await forget_abandoned(session)
             by = "restore" if done.restored and not asked.dry_run else None
             environment = await verdict_at(session, leaf_row, session.abandoned, by=by)
             done = msgspec.structs.replace(done, environment=environment)
@@ -95,11 +101,6 @@ async def restore_for_move(
         except Failure:
             by = None
     return await verdict_at(session, leaf_row, abandoned, by=by)
-
-
-def _take_note_of_unseen(session: Session) -> None:
-    # Whoever asks for the files back has seen what else was on that route.
-    session.abandoned.clear()
 
 
 async def _restored(session: Session, version: str, asked: Restoring) -> Restored:

@@ -49,7 +49,8 @@ from pi_rpc.core.messages import (
 )
 from pi_rpc.core.ports import ModelRequest
 from pi_rpc.core.prompt import Declared, declared_for, declared_in, system_patch, with_sections
-from pi_rpc.core.reply import BlockStarted, Fold, Piece
+from pi_rpc.core.reply import BlockStarted, Fold, Piece, ReplyError
+from pi_rpc.core.retrying import error_of
 from pi_rpc.core.turns import (
     Ask,
     Began,
@@ -84,6 +85,7 @@ from pi_rpc.session.making_room import compact_if_due, recover, recovery_of_repl
 from pi_rpc.session.mending import answer_interrupted_calls, record_shell_results
 from pi_rpc.session.preferring import prefer_again, prompt_parts
 from pi_rpc.session.session import LiveRun, Queued, Session, failure_object
+from pi_rpc.session.versioning import SESSION_VARIABLE, note_for_model
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +99,8 @@ async def run_until_settled(session: Session, live: LiveRun, message: JsonObject
         session.tell(RunStarted(live.run_id))
         async with Background() as tasks:
             outcome = await runner.obey(message, RunVersions(session, tasks))
+        if outcome == "failed" and runner.reply_error is not None:
+            error = reply_failure(runner.reply_error)
         await record_shell_results(session)
     except Failure as failure:
         outcome, error = "failed", failure_object(failure)
@@ -123,6 +127,16 @@ def _settle(session: Session, live: LiveRun, outcome: Outcome, error: JsonObject
     live.settled.set()
 
 
+def reply_failure(error: ReplyError) -> JsonObject:
+    """Why a run failed whose last reply did; `reply` is the failure as that reply has it."""
+    return {
+        "kind": "outside",
+        "reason": "reply_failed",
+        "message": error.message,
+        "reply": error.as_object(),
+    }
+
+
 class _Runner:
     """One run being carried out."""
 
@@ -133,6 +147,8 @@ class _Runner:
         self.message_id = ""
         self.result_ids: list[str] = []
         self.assistant_told = False
+        self.reply_error: ReplyError | None = None
+        """Why the last reply failed, if it did."""
         self.taken: list[tuple[QueueName, Queued]] = []
         """Words that left their queue and are not stored yet."""
         self.sections: dict[str, str | None] = {}
@@ -164,6 +180,7 @@ class _Runner:
                     if not stopped:
                         await compact_if_due(session, self.live.stop)
                     reply = await self._reply(stopped)
+                    self.reply_error = error_of(reply)
                     chance = session.around.chance.fraction()
                     commands.extend(feed(Replied(reply, chance, recovery_of_reply(session, reply))))
                 case Call(calls=calls):
@@ -231,7 +248,9 @@ class _Runner:
             await self.session.record(message_body(message))
             raise
         self.sections = prepared.sections
-        self.added = [custom_message(one) for one in prepared.messages]
+        note = await note_for_model(self.session)
+        messages = prepared.messages if note is None else [*prepared.messages, note]
+        self.added = [custom_message(one) for one in messages]
 
     def _starting(self, message: JsonObject) -> list[JsonObject]:
         now = self.session.around.clock.now_ms()
@@ -436,7 +455,7 @@ def active_declarations(session: Session) -> list[ToolDeclaration]:
 
 def child_environment(session: Session) -> dict[str, str]:
     """Variables that tell a command which session runs it."""
-    variables = {"PI_SESSION_ID": session.session_id}
+    variables = {SESSION_VARIABLE: session.session_id}
     if session.stored.path is not None:
         variables["PI_SESSION_FILE"] = str(session.stored.path)
     if session.model is not None:

@@ -9,6 +9,8 @@ Promises
 - One act moves the leaf at a time; the loser is told who holds the session.
 """
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -41,6 +43,7 @@ from pi_rpc.core.policy import OURS, Policy
 from pi_rpc.core.ports import (
     Chance,
     Clock,
+    FindRunning,
     Ids,
     Instructions,
     KeptSettings,
@@ -53,6 +56,7 @@ from pi_rpc.core.ports import (
     Tool,
     Trust,
     Workspaces,
+    Worktrees,
 )
 from pi_rpc.core.projection import LiveProjection
 from pi_rpc.core.retrying import RetryPolicy
@@ -115,9 +119,17 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Context files, skills and templates; None where there are none."""
     workspaces: Workspaces | None = None
     """States of folders; None where nobody asks for them."""
+    find_running: FindRunning | None = None
+    """Finds what commands left running; None where nobody looks."""
+    worktrees: Worktrees | None = None
+    """Work trees for forks; None where none are made."""
     batches: Batches = msgspec.field(default_factory=Batches)
+    diagnostics: list[Diagnostic] = []
+    """What was odd when the daemon was put together."""
     require_acknowledge: bool = False
     """Whether no prompt is taken after a drift before somebody took note of it."""
+    tells_drift: bool = False
+    """Whether the model is told when it goes on with files that did not go back with it."""
 
 
 class Queued(msgspec.Struct, frozen=True):
@@ -180,17 +192,18 @@ class Session:
         self.projection = LiveProjection(self.tree, self.leaf_row, around.policy)
         self.hub = Hub(stored.header.session_id, runtime_id)
         self.files: FilesAt = files_at_opening(self.tree, self.leaf_row)
-        if stored.writable and interrupted_calls(self.projection.messages("session")):
-            # A call without a result may have run, and nobody saw to where.
-            self.files = FilesAt(self.leaf_row, known=False, reason="not_watched")
         self.workspace = None if around.workspaces is None else around.workspaces.of(cwd)
         self.bindings = Bindings(self.tree)
         self.abandoned: dict[str, JsonObject] = {}
         """By entry id, calls on routes that were left and may have marked the world."""
         self.checked: Environment | None = None
         """What was found when somebody last looked how the files stand to the leaf."""
+        self.has_no_versions = False
+        """Whether there is too much in the folder for its states to be named, as was found out."""
         self.has_drifted = False
         """Whether a move was not followed by the world and nobody took note of it yet."""
+        self.is_drift_untold = False
+        """Whether the model was not told of a drift yet."""
         self.diagnostics = list(stored.diagnostics)
         self.model = self._restored_model()
         self.thinking_level = self.projection.thinking_level
@@ -238,6 +251,9 @@ class Session:
         self._act: str | None = None
         self._environment: tuple[tuple[FilesAt, int], Environment] | None = None
         self._writing = anyio.Lock()
+        self._told_seqs = array("Q", [0])
+        self._told_rows = array("i", [len(self.tree) - 1])
+        """After which events which row was the last that somebody knew of who heard them."""
         self._moved = anyio.Event()
         """Set when the move that is going on is over; replaced by the next."""
         self.closed = False
@@ -431,15 +447,16 @@ class Session:
             parent = self.leaf_row if below is None else below
             entries, failure = await self._append(bodies, parent, durable)
             before = self.leaf_row
-            told: list[EntryAppended] = []
+            told: list[tuple[int, EntryAppended]] = []
             for entry in entries:
                 self._advance(entry, moved=below is not None)
                 parent_id = entry.object["parentId"]
-                told.append(EntryAppended(entry.id, entry.type, parent_id, self.leaf_id))
+                event = EntryAppended(entry.id, entry.type, parent_id, self.leaf_id)
+                told.append((entry.row, event))
             if self.leaf_row != before:
                 self.cursor_seq += 1
-            for event in told:
-                self.tell(event)
+            for row, event in told:
+                self._tell_of(row, event)
             if failure is not None:
                 raise failure
             return entries
@@ -505,7 +522,21 @@ class Session:
         if not rows:
             return
         ids = [self.tree.heads.id_of(row) for row in rows[:FOREIGN_IDS_TOLD_MAX]]
-        self.tell(ForeignAppended(ids, len(rows)))
+        self._tell_of(rows[-1], ForeignAppended(ids, len(rows)))
+
+    def _tell_of(self, row: int, event: Event) -> None:
+        self.tell(event)
+        self._told_seqs.append(self.hub.seq)
+        self._told_rows.append(row)
+
+    def last_told(self, seq: int) -> int | None:
+        """The last row that somebody knows who heard events up to a number, -1 for none.
+
+        None for a number that was never told.
+        """
+        if not 0 <= seq <= self.hub.seq:
+            return None
+        return self._told_rows[bisect_right(self._told_seqs, seq) - 1]
 
     async def follow_file(self) -> range:
         """Look for what another program appended and tell of it; a reader's leaf goes along."""

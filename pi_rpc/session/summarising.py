@@ -7,9 +7,9 @@ Promises
 
 import msgspec
 
-from pi_rpc.core.branches import segment
+from pi_rpc.core.branches import conclusion, last_answer, segment
 from pi_rpc.core.entries import Body, Kind
-from pi_rpc.core.errors import Refused
+from pi_rpc.core.errors import Invalid, Refused
 from pi_rpc.core.file_lists import FileCount
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.ports import StopSignal
@@ -104,3 +104,26 @@ async def summarize_branch(session: Session, leaf_id: str, wish: SummaryWish) ->
             return None
         [entry] = await session.record(body, durable=True)
         return entry.id
+
+
+async def bring_conclusion(session: Session, leaf_id: str, text: str | None = None) -> str:
+    """Tell on this branch what another one came to, in given words or in its last answer.
+
+    The id of the new entry. Asks no model. Raises Missing `entry_not_found`, Invalid
+    `empty_prompt`, Refused `on_path` when the entry lies on the path already and
+    `nothing_to_bring` when no answer is on that branch, Busy during a run or a move.
+    """
+    session.refuse_unless_quiet()
+    session.refuse_unless_writable()
+    if text is not None and not text.strip():
+        raise Invalid("empty_prompt", "words to bring over are needed")
+    tree = session.tree
+    from_row = tree.row_of(leaf_id)
+    ancestor = tree.common_ancestor(session.leaf_row, from_row)
+    if ancestor == from_row:
+        raise Refused("on_path", "the entry is on the path already", entryId=leaf_id)
+    words = text or last_answer(tree, segment(tree, from_row, ancestor))
+    if not words:
+        raise Refused("nothing_to_bring", "nothing was answered on that branch", entryId=leaf_id)
+    [entry] = await session.record(conclusion(words, leaf_id), durable=True)
+    return entry.id

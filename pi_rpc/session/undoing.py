@@ -50,7 +50,9 @@ async def undo_compaction(session: Session) -> Undone:
 async def _record(session: Session, plan: UndoPlan, environment: Environment) -> list[Entry]:
     if not plan.copies and not plan.pins:
         target_id = session.tree.id_or_none(plan.below_row)
-        mark = cursor(target_id, session.leaf_id, target_id, msgspec.to_builtins(environment))
+        # Only what was found by looking speaks of all that was left behind.
+        told = None if session.checked is None else msgspec.to_builtins(environment)
+        mark = cursor(target_id, session.leaf_id, target_id, told)
         await session.record(mark, below=plan.below_row, durable=True)
         return []
     if not plan.copies:

@@ -8,19 +8,32 @@ Promises
 import msgspec
 
 from pi_rpc.core.bindings import At, binding_body, effects_body
-from pi_rpc.core.entries import Body
+from pi_rpc.core.consultations import AddedMessage
+from pi_rpc.core.entries import Body, cursor, note_taken
 from pi_rpc.core.errors import Failure, Refused
 from pi_rpc.core.events import Environment, ScopeVerdict, WorkspaceDrifted
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import Snapshot, Workspace
+from pi_rpc.core.ports import LeftRunning, Snapshot, Workspace
 from pi_rpc.core.versions import (
     Abandoned,
+    abandoned_at_opening,
     abandoned_calls,
+    drift_note,
     environment_with,
     outside_verdict,
     verdict,
 )
 from pi_rpc.session.session import Session
+
+SESSION_VARIABLE = "PI_SESSION_ID"
+"""By this variable a command knows which session runs it, and so do all it starts."""
+
+
+async def still_running(session: Session) -> list[LeftRunning] | None:
+    """Processes of this session's commands; None where that cannot be known."""
+    if session.around.find_running is None:
+        return None
+    return await session.around.find_running(SESSION_VARIABLE, session.session_id)
 
 
 async def verdict_at(
@@ -98,8 +111,12 @@ async def check(session: Session) -> Environment:
 
 
 async def check_opened(session: Session) -> None:
-    """The first look of a runtime, where its file binds anything at all."""
-    if session.workspace is not None and session.bindings.all():
+    """The first look of a runtime, where its file says anything of the world at all."""
+    if session.workspace is None:
+        return
+    if not session.abandoned:
+        session.abandoned = abandoned_at_opening(session.tree, session.bindings)
+    if session.abandoned or session.bindings.all():
         await check(session)
         tell_drift(session)
 
@@ -116,6 +133,10 @@ async def check_copy(source: Session, copy: Session, leaf_row: int) -> None:
             abandoned[entry_id] = effect.as_object(entry_id)
     copy.checked = await verdict_at(source, leaf_row, abandoned, copy)
     copy.abandoned = abandoned
+    if "external" in copy.checked.scopes:
+        # Its file must tell whoever opens it next; what it was copied from may be gone by then.
+        told = msgspec.to_builtins(copy.checked)
+        await copy.record(cursor(copy.leaf_id, None, copy.leaf_id, told), durable=True)
 
 
 def tell_drift(session: Session) -> None:
@@ -123,16 +144,35 @@ def tell_drift(session: Session) -> None:
     environment = session.checked
     if session.workspace is None or environment is None:
         return
-    session.has_drifted = environment.status != "restored"
+    session.has_drifted = session.is_drift_untold = environment.status != "restored"
     if session.has_drifted:
         session.tell(WorkspaceDrifted(environment))
 
 
-def acknowledge(session: Session) -> None:
-    """Somebody took note of how things stand, and of the calls nobody can see the traces of."""
+async def note_for_model(session: Session) -> AddedMessage | None:
+    """What the model is told of a drift it was not told of yet, where the user wants it told."""
+    if not (session.around.tells_drift and session.is_drift_untold):
+        return None
+    session.is_drift_untold = False
+    return drift_note(await check(session))
+
+
+async def acknowledge(session: Session) -> None:
+    """Somebody took note of how things stand, and of the calls nobody can see the traces of.
+
+    Raises Busy during a move, and what the store does; then nobody took note.
+    """
+    session.refuse_if_moving()
+    await forget_abandoned(session)
     session.has_drifted = False
-    session.abandoned.clear()
     session.checked = None
+
+
+async def forget_abandoned(session: Session) -> None:
+    """Somebody took note of what was done on routes that were left; whoever opens it next too."""
+    if session.abandoned and session.stored.writable:
+        await session.record(note_taken(), durable=True)
+    session.abandoned = {}
 
 
 def departed(session: Session, leaf_row: int) -> dict[str, JsonObject]:
@@ -150,6 +190,7 @@ async def take_snapshot(session: Session) -> tuple[str, Snapshot]:
         session.refuse_unless_writable()
         workspace = workspace_of(session)
         taken = await workspace.snapshot()
+        session.has_no_versions = False
         [entry] = await session.record(
             snapshot_body(session, "manual", session.leaf_row, taken), durable=True
         )

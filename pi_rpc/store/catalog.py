@@ -14,7 +14,8 @@ from pathlib import Path
 from pi_rpc.core.codec import decode, header_from_object
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Damaged, Failure, Invalid, Missing, Refused
-from pi_rpc.core.ports import Meter, SessionListing
+from pi_rpc.core.meter import Meter
+from pi_rpc.core.ports import SessionListing
 from pi_rpc.store.database import Database
 from pi_rpc.store.disk import FILE_MODE, lexical, make_folder, open_regular
 from pi_rpc.store.index import index_path
@@ -29,6 +30,7 @@ _NAMED = re.compile(r"\d{4}-\d\d-\d\dT[0-9Z-]+_(.+)\.jsonl\Z", re.ASCII)
 _READ_BYTES = 4096
 _NAME_BYTES_MAX = 255
 _CANDIDATES_TOLD_MAX = 20
+KNOWN_PATHS_MAX = 20_000
 
 
 def is_session_id(text: str) -> bool:
@@ -63,6 +65,7 @@ class Catalog:
         self.root = root
         self.flat = flat
         self._summaries = Summaries(cache)
+        self._known: dict[str, Path] = {}
 
     def folder(self, cwd: str) -> Path:
         """Where sessions of a working directory lie."""
@@ -83,14 +86,7 @@ class Catalog:
 
     def files(self, folder: Path) -> list[Path]:
         """Session files of a folder by name; names that lead nowhere are left out."""
-        found = []
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".jsonl") and not entry.name.startswith("."):
-                    with suppress(OSError):
-                        if entry.is_file():
-                            found.append(Path(entry.path))
-        return sorted(found)
+        return [Path(found) for found in _session_files(folder)]
 
     def listing(self, cwd: str | None, meter: Meter | None = None) -> list[SessionListing]:
         """Every session, latest activity first; of one working directory if given."""
@@ -109,11 +105,20 @@ class Catalog:
     def _distinct(self, folders: Iterable[Path]) -> list[tuple[Path, os.stat_result]]:
         """Session files with what they are now, one that has several names under its first."""
         found: dict[tuple[int, int], tuple[Path, os.stat_result]] = {}
-        for path in (path for folder in folders for path in self.files(folder)):
+        for path in (path for folder in folders for path in _session_files(folder)):
             with suppress(OSError):
-                state = path.stat()
-                found.setdefault((state.st_dev, state.st_ino), (path, state))
+                state = os.stat(path)  # noqa: PTH116  (a path object takes longer than the call)
+                found.setdefault((state.st_dev, state.st_ino), (self._path_of(path), state))
         return list(found.values())
+
+    def _path_of(self, name: str) -> Path:
+        # Making one takes longer than all else that is done for a file that has not changed.
+        path = self._known.get(name)
+        if path is None:
+            path = Path(name)
+            if len(self._known) < KNOWN_PATHS_MAX:
+                self._known[name] = path
+        return path
 
     def _is_of(self, cwd: str, here: str) -> bool:
         # An old header that names no directory can only have come from the folder it lies in.
@@ -253,6 +258,17 @@ def _with_headers(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:
         header = read_header(path)
         if header is not None:
             yield path, header
+
+
+def _session_files(folder: Path) -> list[str]:
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".jsonl") and not entry.name.startswith("."):
+                with suppress(OSError):
+                    if entry.is_file():
+                        found.append(entry.path)
+    return sorted(found)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

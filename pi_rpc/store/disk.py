@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pi_rpc.core.errors import Damaged, Invalid, Missing, Outside
-from pi_rpc.core.ports import Meter
+from pi_rpc.core.meter import Meter
 from pi_rpc.core.scanner import Scan, Scanner
 
 BLOCK_BYTES = 1 << 18
@@ -90,13 +90,16 @@ def open_regular(path: Path, writable: bool) -> int:
 
 def read_exactly(fd: int, offset: int, length: int) -> bytes:
     """The bytes at a place. Raises Outside `read_failed` when they are not all there."""
-    with failing_as("read_failed"):
+    # Asked for every line, so without a context manager around each.
+    try:
         data = os.pread(fd, length, offset)
         while len(data) < length:
             more = os.pread(fd, length - len(data), offset + len(data))
             if not more:
                 raise Outside("read_failed", "the file is shorter than it was", retryable=False)
             data += more
+    except OSError as error:
+        raise outside(error, "read_failed", None) from error
     return data
 
 
@@ -112,6 +115,7 @@ def scan_file(
     scanner: Scanner,
     start: int,
     stop: int,
+    *,
     line_bytes_max: int = LINE_BYTES_MAX,
     meter: Meter | None = None,
 ) -> tuple[Scan, int]:

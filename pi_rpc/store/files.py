@@ -18,10 +18,10 @@ from anyio import to_thread
 
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Missing, Refused
+from pi_rpc.core.meter import Meter
 from pi_rpc.core.ports import (
     CopiedRows,
     Ids,
-    Meter,
     NewLine,
     Repaired,
     SearchPage,
@@ -79,11 +79,15 @@ class FileStore:
         lines: Sequence[NewLine | CopiedRows] = (),
         source: StoredSession | None = None,
         ephemeral: bool = False,
+        *,
+        known_unique: bool = False,
     ) -> StoredSession:
         """A new session, open to write: all of its lines are there or it does not exist.
 
-        Each copied row hangs below the line before it (first: root). Raises Refused
-        `session_exists`, Invalid `bad_session_id`, Outside when the disk refuses.
+        `known_unique`: the id was made for this session, so that no other need be looked for, which
+        costs the more the more there are. Each copied row hangs below the line before it (first:
+        root). Raises Refused `session_exists`, Invalid `bad_session_id`, Outside when the disk
+        refuses.
         """
         if ephemeral:
             return await self._in_thread(lambda: memory_session(header, lines, source))
@@ -93,6 +97,10 @@ class FileStore:
         self._creating.add(header.session_id)
         rows = source.rows() if isinstance(source, FileSession) else None
         try:
+            if not known_unique and await self._in_thread(
+                lambda: self.catalog.is_taken(header.session_id)
+            ):
+                raise _exists(header.session_id)
             made = await self._in_thread(lambda: self._create(header, name, lines, source, rows))
         finally:
             self._creating.discard(header.session_id)
@@ -108,8 +116,6 @@ class FileStore:
         source: StoredSession | None,
         rows: FileRows | None,
     ) -> _Made:
-        if self.catalog.is_taken(header.session_id):
-            raise _exists(header.session_id)
         folder = self.catalog.folder(header.cwd or str(Path.cwd()))
         path = folder / name
         with failing_as("create_failed", path):

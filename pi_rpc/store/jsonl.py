@@ -25,6 +25,9 @@ from pi_rpc.store.disk import failing_as, outside, read_exactly, sync_data
 from pi_rpc.store.lease import Lease
 from pi_rpc.store.loading import Loaded, load_more
 
+GAP_BYTES_MAX = 1 << 20
+"""Bytes that are no entries and are read with the entries around them; more are passed over."""
+
 _Result = TypeVar("_Result")
 
 
@@ -77,6 +80,23 @@ class FileSession:
             raise IndexError(row)
         file = self._file
         return read_exactly(file.fd, file.offsets[row], file.lengths[row])
+
+    def length(self, row: int) -> int:
+        """How many bytes the line of a row has."""
+        return self._file.lengths[row]
+
+    def lines_of(self, rows: range) -> list[bytes]:
+        """The stored bytes of rows that follow one another. Raises Outside `read_failed`."""
+        if not rows:
+            return []
+        offsets, lengths = self._file.offsets, self._file.lengths
+        start, last = offsets[rows[0]], rows[-1]
+        span = offsets[last] + lengths[last] - start
+        if self._closed or span > sum(lengths[rows[0] : last + 1]) + GAP_BYTES_MAX:
+            return [self.line(row) for row in rows]
+        data = read_exactly(self._file.fd, start, span)
+        spans = [(offsets[row] - start, lengths[row]) for row in rows]
+        return [data[at : at + length] for at, length in spans]
 
     async def refresh(self) -> range:
         """Take in what another program appended; the new rows.

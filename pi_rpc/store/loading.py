@@ -11,7 +11,8 @@ from pi_rpc.core.entries import FORMAT_VERSION, Header
 from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.heads import Heads
-from pi_rpc.core.ports import Ids, Meter
+from pi_rpc.core.meter import Meter
+from pi_rpc.core.ports import Ids
 from pi_rpc.core.scanner import DIAGNOSTICS_MAX, Scan, Scanner
 from pi_rpc.store.disk import failing_as, open_regular, read_exactly, scan_file, write_all
 from pi_rpc.store.index import Index, read_index, write_index

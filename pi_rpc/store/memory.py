@@ -50,6 +50,14 @@ class MemorySession:
             raise Outside("read_failed", "the session is closed", retryable=False)
         return self.lines[row]
 
+    def length(self, row: int) -> int:
+        """How many bytes the line of a row has."""
+        return len(self.lines[row])
+
+    def lines_of(self, rows: range) -> list[bytes]:
+        """The stored bytes of rows that follow one another."""
+        return [self.line(row) for row in rows]
+
     async def refresh(self) -> range:
         """Take in what the owner appended; the new rows."""
         if self.closed:

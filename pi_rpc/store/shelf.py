@@ -13,10 +13,10 @@ from anyio import to_thread
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import FORMAT_VERSION, Header
 from pi_rpc.core.errors import Invalid, Locked, Missing, Refused
+from pi_rpc.core.meter import Meter
 from pi_rpc.core.ports import (
     CopiedRows,
     Ids,
-    Meter,
     NewLine,
     Repaired,
     SearchPage,
@@ -49,6 +49,8 @@ class MemoryStore:
         lines: Sequence[NewLine | CopiedRows] = (),
         source: StoredSession | None = None,
         ephemeral: bool = False,
+        *,
+        known_unique: bool = False,
     ) -> StoredSession:
         """A new session, open to write.
 

@@ -12,7 +12,8 @@ from pi_rpc.core.codec import decode, encode, header_from_object
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Damaged, Failure, Invalid
 from pi_rpc.core.messages import JsonObject, blocks_of, texts_of
-from pi_rpc.core.ports import Meter, SessionListing
+from pi_rpc.core.meter import Meter
+from pi_rpc.core.ports import SessionListing
 from pi_rpc.core.stamps import iso_from_ms, ms_from_iso
 from pi_rpc.store.database import Database
 from pi_rpc.store.disk import open_regular
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 NO_MESSAGES = "(no messages)"
+ASKED_SINGLY_MAX = 50
+"""So many summaries are asked of the cache one by one."""
 FIRST_MESSAGE_CHARACTERS_MAX = 4096
 """More than any picker has room for."""
 
@@ -29,7 +32,8 @@ _ROLE = re.compile(
     rb'\{"type":"([a-z_]+)","id":"[^"\\]*","parentId":(?:null|"[^"\\]*"),"timestamp":"[^"\\]*"'
     rb'(?:,"message":\{"role":"([A-Za-z]+)")?'
 )
-_SPOKEN = frozenset({"user", "assistant"})
+# A tuple, for a role in a file may be anything, also what has no hash.
+_SPOKEN = ("user", "assistant")
 
 
 class _Said(msgspec.Struct):
@@ -163,6 +167,9 @@ class _Kept(msgspec.Struct, array_like=True):
     latest_ms: float | None
 
 
+_summaries = msgspec.json.Decoder(_Kept)
+
+
 class FileSummary:
     """The summary of a file, and how far it was read; it goes on where it stopped."""
 
@@ -223,9 +230,13 @@ class FileSummary:
     def from_bytes(cls, stored: bytes) -> "FileSummary | None":
         """A summary out of the cache; None when it is none of ours."""
         try:
-            kept = msgspec.convert(decode(stored), _Kept)
-        except (msgspec.MsgspecError, Damaged):
-            return None
+            kept = _summaries.decode(stored)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            try:
+                # Names may hold what only the slower decoder takes.
+                kept = msgspec.convert(decode(stored), _Kept)
+            except (msgspec.MsgspecError, Damaged):
+                return None
         found = cls()
         found.mark = kept.mark
         summary = found.summary
@@ -291,9 +302,14 @@ class Summaries:
             return
 
         def work(connection: "sqlite3.Connection") -> list[tuple[Path, bytes]]:
-            ask = "SELECT listed FROM files WHERE path = ? AND listed IS NOT NULL"
-            rows = ((path, connection.execute(ask, [os.fsencode(path)])) for path in paths)
-            return [(path, row[0]) for path, found in rows for row in found]
+            wanted = {os.fsencode(path): path for path in paths}
+            if len(wanted) > ASKED_SINGLY_MAX:
+                # Most of what is there is wanted: one question takes a fraction of a thousand.
+                rows = connection.execute("SELECT path, listed FROM files WHERE listed NOT NULL")
+                return [(wanted[name], listed) for name, listed in rows if name in wanted]
+            ask = "SELECT path, listed FROM files WHERE path = ? AND listed NOT NULL"
+            found = (row for name in wanted for row in connection.execute(ask, [name]))
+            return [(wanted[name], listed) for name, listed in found]
 
         for path, stored in self._cache.read(work) or ():
             kept = FileSummary.from_bytes(stored)

@@ -55,7 +55,7 @@ class Ignoring(msgspec.Struct, frozen=True):
     """What holds in one folder: the rules of its own files, and those of the folders above."""
 
     own: tuple[tuple[Rules, ...], ...]
-    """For each kind of file that search programs know, the nearest first."""
+    """For each kind of file that search programs know, the nearest first; empty for none."""
     git: tuple[Rules, ...]
 
     def is_ignored(self, path: str, is_folder: bool) -> bool:
@@ -70,7 +70,7 @@ class Ignoring(msgspec.Struct, frozen=True):
     def entered(self, folder: str) -> "Ignoring":
         """What holds in a folder below."""
         own = tuple(
-            (*_rules_in(folder, name), *above) for name, above in zip(_OWN, self.own, strict=True)
+            (*_rules_in(folder, name), *above) for name, above in zip(_OWN, self.own, strict=False)
         )
         here = (*_rules_in(folder, _GIT), *_excluded_in(folder))
         # A repository knows nothing of the one around it.
@@ -79,11 +79,12 @@ class Ignoring(msgspec.Struct, frozen=True):
 
 
 NOTHING_IGNORED = Ignoring(((),) * len(_OWN), ())
+ONLY_GIT = Ignoring((), ())
+"""The same where search programs' own files count for nothing."""
 
 
-def ignoring_above(folder: Path) -> Ignoring:
+def ignoring_above(folder: Path, found: Ignoring = NOTHING_IGNORED) -> Ignoring:
     """What the folders above a searched one say: nothing, unless it is part of a repository."""
-    found = NOTHING_IGNORED
     if is_in_repository(folder):
         for above in reversed(folder.parents):
             found = found.entered(str(above))

@@ -20,6 +20,7 @@ import msgspec
 
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Invalid, Stopped
+from pi_rpc.core.images import IMAGE_BASE64_BYTES_MAX
 from pi_rpc.core.messages import (
     Block,
     JsonObject,
@@ -33,12 +34,15 @@ from pi_rpc.core.ports import CallContext, Effect, StopSignal
 from pi_rpc.tools.files import chunks_of, opened_to_read, system_failures
 from pi_rpc.tools.images import SNIFF_BYTES, Format, format_of, png_from_bmp, size_of
 from pi_rpc.tools.paths import resolved_to_read
+from pi_rpc.tools.resizing import is_available, resized
 from pi_rpc.tools.truncate import Head, Limits, Truncation, size_text
 
 IMAGE_SIDE_MAX = 2000
 """Longest side, in pixels, that every provider takes as it is."""
-IMAGE_BASE64_BYTES_MAX = int(4.5 * 1024 * 1024)
-"""Largest encoded image; providers refuse 5 MiB, and the rest is room for the message."""
+
+
+IMAGE_FILE_BYTES_MAX = 64 * 1024 * 1024
+"""Largest file that is made smaller."""
 
 
 class ReadTool:
@@ -64,8 +68,10 @@ class ReadTool:
         },
     )
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, *, makes_smaller: bool = True) -> None:
         self._limits = limits or Limits()
+        self._makes_smaller = makes_smaller
+        """Whether pictures are made smaller, where that can be done."""
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises Missing `file_not_found`, Refused, and Invalid `offset_beyond_end`."""
@@ -80,7 +86,7 @@ class ReadTool:
             try:
                 kind = format_of(os.pread(descriptor, SNIFF_BYTES, 0))
                 if kind is not None:
-                    return _image_outcome(descriptor, kind)
+                    return _image_outcome(descriptor, kind, self._makes_smaller)
                 # Negative offsets are read as the start, as 0 is.
                 first = max(1, arguments.get("offset", 1))
                 part = _Part(first, arguments.get("limit"), self._limits)
@@ -182,8 +188,8 @@ class _Picture(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def _image_outcome(descriptor: int, kind: Format) -> ToolOutcome:
-    shown = _picture(descriptor, kind)
+def _image_outcome(descriptor: int, kind: Format, makes_smaller: bool) -> ToolOutcome:
+    shown = _picture(descriptor, kind, makes_smaller and is_available())
     if isinstance(shown, str):
         return ToolOutcome(content=[text_block(f"[Image not shown: {shown}]")])
     encoded = base64.b64encode(shown.content).decode()
@@ -194,11 +200,30 @@ def _image_outcome(descriptor: int, kind: Format) -> ToolOutcome:
     return ToolOutcome(content=blocks)
 
 
-def _picture(descriptor: int, kind: Format) -> _Picture | str:
+def _encoded_bytes(content: bytes) -> int:
+    return (len(content) + 2) // 3 * 4
+
+
+def _smaller(content: bytes, kind: Format) -> _Picture | None:
+    """The picture made smaller; None where that cannot be done."""
+    made = resized(content, IMAGE_SIDE_MAX, IMAGE_BASE64_BYTES_MAX // 4 * 3)
+    if made is None:
+        return None
+    note = f", converted from image/{kind}" if made.mime_type != f"image/{kind}" else ""
+    if made.before != made.after:
+        was, now = (f"{width}x{height}" for width, height in (made.before, made.after))
+        scale = made.before[0] / made.after[0]
+        note += f", {was} shown as {now}: multiply coordinates by {scale:.2f}"
+    return _Picture(made.content, made.mime_type, note)
+
+
+def _picture(descriptor: int, kind: Format, makes_smaller: bool) -> _Picture | str:
     """The picture to show, or why it is not shown."""
     size_bytes = os.fstat(descriptor).st_size
     # A BMP shrinks when it is packed, so it may be somewhat larger before.
     most_bytes = IMAGE_BASE64_BYTES_MAX * (4 if kind == "bmp" else 1)
+    if makes_smaller:
+        most_bytes = IMAGE_FILE_BYTES_MAX
     limit = f"at most {size_text(IMAGE_BASE64_BYTES_MAX)} encoded"
     if size_bytes > most_bytes:
         return f"the file has {size_text(size_bytes)}, {limit} can be sent."
@@ -206,7 +231,13 @@ def _picture(descriptor: int, kind: Format) -> _Picture | str:
     size = size_of(content, kind)
     if size is None or not size.width or not size.height:
         return f"the {kind.upper()} header is damaged."
-    if max(size.width, size.height) > IMAGE_SIDE_MAX:
+    too_large = max(size.width, size.height) > IMAGE_SIDE_MAX
+    is_heavy = kind != "bmp" and _encoded_bytes(content) > IMAGE_BASE64_BYTES_MAX
+    if makes_smaller and (too_large or is_heavy):
+        smaller = _smaller(content, kind)
+        if smaller is not None:
+            return smaller
+    if too_large:
         return (
             f"it is {size.width}x{size.height} pixels, at most {IMAGE_SIDE_MAX}x{IMAGE_SIDE_MAX}"
             " can be sent. Make a smaller copy and read that."
@@ -216,10 +247,14 @@ def _picture(descriptor: int, kind: Format) -> _Picture | str:
     mime_type, note = f"image/{kind}", ""
     if kind == "bmp":
         packed = png_from_bmp(content)
+        if makes_smaller and (packed is None or _encoded_bytes(packed) > IMAGE_BASE64_BYTES_MAX):
+            smaller = _smaller(content, kind)
+            if smaller is not None:
+                return smaller
         if packed is None:
             return "this kind of BMP cannot be converted. Make a PNG of it and read that."
         content, mime_type, note = packed, "image/png", ", converted from image/bmp"
-    encoded_bytes = (len(content) + 2) // 3 * 4
+    encoded_bytes = _encoded_bytes(content)
     if encoded_bytes > IMAGE_BASE64_BYTES_MAX:
         return f"it has {size_text(encoded_bytes)} encoded, {limit} can be sent."
     return _Picture(content, mime_type, note)

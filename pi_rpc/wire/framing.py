@@ -66,11 +66,12 @@ def frame(payload: bytes, framing: Framing) -> bytes:
 
 
 def _without_unicode_line_ends(payload: bytes) -> bytes:
-    if b"\xe2\x80\xa8" in payload:
+    # A single byte is found many times faster than three, and most texts hold none of them.
+    if b"\xa8" in payload and b"\xe2\x80\xa8" in payload:
         payload = payload.replace(b"\xe2\x80\xa8", rb"\u2028")
-    if b"\xe2\x80\xa9" in payload:
+    if b"\xa9" in payload and b"\xe2\x80\xa9" in payload:
         payload = payload.replace(b"\xe2\x80\xa9", rb"\u2029")
-    if b"\xc2\x85" in payload:
+    if b"\x85" in payload and b"\xc2\x85" in payload:
         payload = payload.replace(b"\xc2\x85", rb"\u0085")
     return payload
 

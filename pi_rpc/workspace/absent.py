@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.ports import FileDiff, PathChange, Snapshot
+from pi_rpc.core.ports import FileDiff, PathChange, Snapshot, Workspace
 
 
 class AbsentWorkspace:
@@ -35,6 +35,10 @@ class AbsentWorkspace:
         self._refuse()
 
     async def restore(self, changes: Sequence[PathChange]) -> dict[str, str]:
+        """Raises the reason why not."""
+        self._refuse()
+
+    async def fetch(self, other: Workspace, version: str) -> None:
         """Raises the reason why not."""
         self._refuse()
 

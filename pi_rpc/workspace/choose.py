@@ -6,12 +6,14 @@ from pathlib import Path
 import anyio.abc
 
 from pi_rpc.core.errors import Outside
-from pi_rpc.core.ports import Instructions, Workspace, Workspaces
+from pi_rpc.core.ports import IgnoringAbove, Instructions, Workspace, Workspaces, Worktrees
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.workspace.absent import AbsentWorkspaces
+from pi_rpc.workspace.copies import CopiedWorkspaces
 from pi_rpc.workspace.git import GitWorkspace
 from pi_rpc.workspace.instructions import FileInstructions
 from pi_rpc.workspace.store import home_of
+from pi_rpc.workspace.worktrees import GitWorktrees
 
 
 class GitWorkspaces:
@@ -34,13 +36,22 @@ class GitWorkspaces:
 
 
 def choose_workspaces(
-    enabled: bool, root: Path, tasks: anyio.abc.TaskGroup, limits: VersionLimits | None = None
+    enabled: bool,
+    root: Path,
+    tasks: anyio.abc.TaskGroup,
+    limits: VersionLimits | None = None,
+    ignoring_above: IgnoringAbove | None = None,
 ) -> Workspaces:
-    """Versions kept below `root` where there is git, else none and the reason."""
+    """Versions kept below `root`: by git, as copies where there is none, else none and the reason.
+
+    `ignoring_above`: what ignore files say, which copies cannot do without.
+    """
     if not enabled:
         return AbsentWorkspaces(
             lambda: Outside("versions_off", "versions are switched off", retryable=False)
         )
+    if shutil.which("git") is None and ignoring_above is not None:
+        return CopiedWorkspaces(root, limits or VersionLimits(), ignoring_above)
     if shutil.which("git") is None:
         return AbsentWorkspaces(
             lambda: Outside("git_missing", "there is no git to keep versions with", retryable=False)
@@ -48,6 +59,11 @@ def choose_workspaces(
     return GitWorkspaces(root, tasks, limits or VersionLimits())
 
 
+def open_worktrees(root: Path) -> Worktrees:
+    """Work trees made below `root`."""
+    return GitWorktrees(root)
+
+
 def open_instructions(agent_dir: Path, home: Path) -> Instructions:
-    """Context files, skills and templates: the user's in his folder, the others where one works."""
+    """Context files, skills and templates: the user's and those of the folder one works in."""
     return FileInstructions(agent_dir, home)

@@ -21,7 +21,7 @@ import anyio.abc
 
 from pi_rpc.core.errors import Failure, Missing, Outside, Refused
 from pi_rpc.core.paths import bytes_of_path, text_of_path
-from pi_rpc.core.ports import FileDiff, LeftOut, PathChange, PathChangeKind, Snapshot
+from pi_rpc.core.ports import FileDiff, LeftOut, PathChange, PathChangeKind, Snapshot, Workspace
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.workspace.left_out import decode_left_out, left_out_changes
 from pi_rpc.workspace.process import Processes, off_loop
@@ -227,6 +227,25 @@ class GitWorkspace:
                     putting.put(name, change.before, mode, content)
         self._site.journal.clear()
         return denied
+
+    async def fetch(self, other: Workspace, version: str) -> None:
+        """Keep a version of another folder here too. Raises Missing, Refused `other_kind`."""
+        if not isinstance(other, GitWorkspace) or not VERSION.fullmatch(version):
+            raise Refused("other_kind", "that version is kept in another way", version=version)
+        source = other._site.repository
+
+        def act(processes: Processes) -> None:
+            with locked(self._site.home, processes), store_failures(self._site.home):
+                if not self._site.repository.exists:
+                    self._site.repository.make(processes)
+                tree = version.removeprefix(VERSION_PREFIX)
+                if tree not in source.versions():
+                    raise Missing("version_not_found", f"{version!r} is not kept", version=version)
+                kept = f"refs/versions/{tree}:refs/versions/{tree}"
+                words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
+                self._git(processes, *words, str(source.git_dir), kept)
+
+        await off_loop(act, self._site.limits.first_s)
 
     @property
     def leans(self) -> bool:

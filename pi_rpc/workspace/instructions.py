@@ -43,7 +43,7 @@ _PROJECT = ".pi"
 
 
 class FileInstructions:
-    """Instructions in files, those of the user in his own folder."""
+    """Instructions in files, those of the user in the agent folder."""
 
     def __init__(self, agent_dir: Path, home: Path) -> None:
         self._agent_dir = agent_dir

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from ours import Ours
-from sessions import write_session
+from sessions import write_session, write_sessions
 
 HERE = Path(__file__).resolve().parent
 COMMAND = HERE.parents[1] / ".venv/bin/pi-rpc"
@@ -113,7 +113,7 @@ def by_sessions(counts: Sequence[int]) -> Curves:
     for count in counts:
         with tempfile.TemporaryDirectory() as name:
             daemon = Daemon(Path(name))
-            _write_many(daemon, count)
+            write_sessions(daemon.sessions, count, SESSION_ENTRIES, daemon.workspace)
             with daemon as ours:
                 note("list cold, ms", measured(partial(ours.request, "session/list"), 1))
                 note("list again, ms", measured(partial(ours.request, "session/list")))
@@ -128,15 +128,6 @@ def by_sessions(counts: Sequence[int]) -> Curves:
 
 def _search(ours: Ours) -> None:
     ours.request("session/search", query="lease socket")
-
-
-def _write_many(daemon: Daemon, count: int) -> None:
-    first = write_session(daemon.sessions / "0.jsonl", SESSION_ENTRIES, "tree", daemon.workspace)
-    head, newline, rest = first.path.read_bytes().partition(b"\n")
-    session_id = f"00000000-0000-7000-8000-{SESSION_ENTRIES:012}".encode()
-    for number in range(1, count):
-        own = head.replace(session_id, f"session-{number}".encode())
-        (daemon.sessions / f"{number}.jsonl").write_bytes(own + newline + rest)
 
 
 def table(title: str, sizes: Sequence[int], curves: Curves) -> str:

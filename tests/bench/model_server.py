@@ -1,7 +1,8 @@
-"""A model server for Pi on loopback: answers Anthropic Messages requests at once.
+"""A model server on loopback: answers Anthropic Messages requests at once.
 
-``Say N words.`` as the last of a prompt gives N text deltas, anything else one. It runs as a
-process of its own, so that its work is not the measuring process's.
+``Say N words.`` as the last of a prompt gives N text deltas, ``Loop N turns.`` a call of `read`
+until N results have come, anything else one delta. It runs as a process of its own, so that its
+work is not the measuring process's.
 """
 
 from __future__ import annotations
@@ -35,6 +36,23 @@ def reply(words: int) -> bytes:
     )
 
 
+def call(number: int) -> bytes:
+    """The whole event stream of an answer that reads a file."""
+    message: dict[str, Any] = {**MESSAGE, "content": [], "stop_reason": None, "usage": USAGE}
+    block = {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {}}
+    delta = {"type": "input_json_delta", "partial_json": '{"path": "note.txt"}'}
+    return b"".join(
+        [
+            _event("message_start", message=message),
+            _event("content_block_start", index=0, content_block=block),
+            _event("content_block_delta", index=0, delta=delta),
+            _event("content_block_stop", index=0),
+            _event("message_delta", delta={"stop_reason": "tool_use"}, usage=USAGE),
+            _event("message_stop"),
+        ]
+    )
+
+
 def _event(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
@@ -45,8 +63,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        asked = re.findall(rb"Say (\d+) words", body)
-        answer = reply(int(asked[-1]) if asked else 1)
+        asked = re.findall(rb"(Say|Loop) (\d+) (?:words|turns)", body)
+        what, count = asked[-1] if asked else (b"Say", b"1")
+        done = body.count(b'"tool_result"')
+        if what == b"Loop":
+            answer = call(done) if done < int(count) else reply(1)
+        else:
+            answer = reply(int(count))
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("content-length", str(len(answer)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from lines import LineProcess
 from sessions import MODEL, PROVIDER
 
 WORD = "tok "
+_NEXT = re.compile(rb'"nextCursor":"([^"]+)"')
 
 
 class Ours:
@@ -22,9 +24,11 @@ class Ours:
             settings.write_text(json.dumps({"compaction": {"enabled": False}}))
         env = {**os.environ, "HOME": str(folder), "PI_CODING_AGENT_DIR": str(folder)}
         if words:
+            # A window as long as that Pi is told of: a summary of anything is one request.
+            window = {"contextWindow": 1_000_000_000}
             reply = {"text": WORD * words, "chunk": len(WORD), "usage": {"input": 100, "output": 1}}
             script = folder / "script.json"
-            script.write_text(json.dumps({"default": reply}))
+            script.write_text(json.dumps({"default": reply, **window}))
             env["PI_RPC_SCRIPT"] = str(script)
         self.process = LineProcess([str(command)], workspace, env, folder / "stderr.txt")
         self.session_id = ""
@@ -94,6 +98,16 @@ class Ours:
     def clone(self) -> None:
         self.session_id = self.request("session/clone", sessionId=self.session_id)["sessionId"]
 
+    def plan(self, *, with_files: bool) -> int:
+        """Ask what a compaction would do; how many entries it would summarise."""
+        asked = {"sessionId": self.session_id, "withFiles": with_files}
+        plan = self.request("compact/preview", **asked)
+        return len(plan["messagesToSummarize"]) + len(plan["turnPrefix"])
+
+    def compact(self) -> None:
+        """Compact, with a model that answers at once."""
+        self.request("compact/run", sessionId=self.session_id)
+
     def tree(self) -> int:
         """Ask for the whole tree, page by page; the number of its nodes."""
         page = self.request("session/tree", sessionId=self.session_id)
@@ -102,6 +116,35 @@ class Ours:
             page = self.request("session/tree", sessionId=self.session_id, cursor=cursor)
             count += len(page["nodes"])
         return count
+
+    def list_sessions(self) -> int:
+        """Ask for the list, page by page; the number of its sessions."""
+        page = self.request("session/list", limit=1000)
+        count = len(page["sessions"])
+        while cursor := page.get("nextCursor"):
+            page = self.request("session/list", limit=1000, cursor=cursor)
+            count += len(page["sessions"])
+        return count
+
+    def entries_since(self, entry_id: str) -> None:
+        self.request("session/entries", sessionId=self.session_id, since=entry_id)
+
+    def stats(self) -> None:
+        self.request("session/stats", sessionId=self.session_id)
+
+    def entries(self) -> int:
+        """Take all entries, page by page, only the cursors looked at; how many bytes came."""
+        size, cursor = 0, None
+        while True:
+            params = {"sessionId": self.session_id, "limit": 10_000, "since": cursor}
+            self.process.write(_request("e", "session/entries", params))
+            while b'"id":"e"' not in (line := self.process.line())[:40]:
+                pass
+            size += len(line)
+            found = _NEXT.search(line[-100:])
+            if found is None:
+                return size
+            cursor = found[1].decode()
 
     @staticmethod
     def answers(line: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from lines import LineProcess
 from sessions import MODEL, PROVIDER
 
 CLI = "node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js"
+LISTING = Path(__file__).with_name("list_sessions.mjs")
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,15 @@ class PeerPlace:
     node: str
     model_url: str
     compile_cache: Path
+
+
+def list_sessions(folder: Path, place: PeerPlace) -> tuple[int, list[float], float]:
+    """Sessions listed, the seconds of a first and a second list in one process, its peak in MiB."""
+    env = {**os.environ, "HOME": str(folder), "PI_CODING_AGENT_DIR": str(folder)}
+    env |= {"PI_HOME": str(place.home), "NODE_COMPILE_CACHE": str(place.compile_cache)}
+    done = subprocess.run([place.node, str(LISTING)], env=env, capture_output=True, check=True)
+    told = json.loads(done.stdout)
+    return told["sessions"], told["seconds"], told["peakMemoryMb"]
 
 
 class Peer:
@@ -89,6 +100,10 @@ class Peer:
     def clone(self) -> None:
         self.request("clone")
 
+    def compact(self) -> None:
+        """Compact, with a model that answers at once."""
+        self.request("compact")
+
     def tree(self) -> int:
         """Ask for the whole tree; the number of its nodes, counted unread for it nests too deep."""
         self.process.write(b'{"id":"t","type":"get_tree"}\n')
@@ -98,12 +113,41 @@ class Peer:
             raise RuntimeError(json.loads(line)["error"])
         return line.count(b'"children":')
 
+    def entries_since(self, entry_id: str) -> None:
+        self.request("get_entries", since=entry_id)
+
+    def stats(self) -> None:
+        self.request("get_session_stats")
+
+    def entries(self) -> int:
+        """Take all entries in one answer, without a look; how many bytes came."""
+        self.process.write(b'{"id":"e","type":"get_entries"}\n')
+        while b'"id":"e"' not in (line := self.process.line())[:40]:
+            pass
+        if not self.answers(line):
+            raise RuntimeError(json.loads(line)["error"])
+        return len(line)
+
     @staticmethod
     def answers(line: bytes) -> bool:
         return b'"success":true' in line[:100]
 
     def close(self) -> None:
         self.process.close()
+
+
+def seconds_to_plan(place: PeerPlace, path: Path) -> tuple[float, int]:
+    """How long Pi's own planner takes for a session it has read, and how many it would summarise.
+
+    There is no command for it: Pi's module is called in a process of its own, without a way there
+    and back. Raises RuntimeError when that fails.
+    """
+    argv = [place.node, str(Path(__file__).with_name("plan.mjs")), str(place.home), str(path)]
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    if ran.returncode:
+        raise RuntimeError(f"plan: {ran.stderr[-300:]}")
+    told = json.loads(ran.stdout.strip().split("\n")[-1])
+    return told["ms"] / 1e3, told["count"]
 
 
 def _catalogue(model_url: str) -> dict[str, Any]:

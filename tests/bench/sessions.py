@@ -33,11 +33,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class SessionFile:
-    """What was written, and the last user message on the path to its leaf."""
+    """What was written, its last entry, and the last user message on the path to that."""
 
     path: Path
     entries: int
     last_user_id: str
+    last_id: str
 
 
 def write_session(path: Path, entries: int, shape: str, cwd: Path | str = "/") -> SessionFile:
@@ -48,7 +49,18 @@ def write_session(path: Path, entries: int, shape: str, cwd: Path | str = "/") -
         file.write(_line({**header, "timestamp": _iso(START_MS), "cwd": str(cwd)}))
         for entry in history.until(entries):
             file.write(_line(entry))
-    return SessionFile(path, history.made, history.users[-1][1])
+    assert history.leaf is not None
+    return SessionFile(path, history.made, history.users[-1][1], history.leaf)
+
+
+def write_sessions(folder: Path, count: int, entries: int, cwd: Path | str = "/") -> None:
+    """Write so many session files that differ in their headers only."""
+    first = write_session(folder / "0.jsonl", entries, "tree", cwd)
+    head, newline, rest = first.path.read_bytes().partition(b"\n")
+    session_id = f"00000000-0000-7000-8000-{entries:012}".encode()
+    for number in range(1, count):
+        own = head.replace(session_id, f"session-{number}".encode())
+        (folder / f"{number}.jsonl").write_bytes(own + newline + rest)
 
 
 class _History:

@@ -56,6 +56,24 @@ async def test_what_was_appended_is_there_when_it_is_opened_again(store: Store) 
     await again.close()
 
 
+async def test_rows_that_follow_one_another_are_read_at_once(store: Store) -> None:
+    session = await store.create(header(), chain(2))
+    await session.append(chain(5)[2:], durable=False)
+    raws = [each.raw for each in chain(5)]
+    for rows in (range(5), range(1, 4), range(4, 5), range(2, 2)):
+        assert session.lines_of(rows) == [raws[row] for row in rows]
+    assert [session.length(row) for row in range(5)] == [len(raw) for raw in raws]
+    await session.close()
+
+
+async def test_an_id_that_was_made_for_a_session_is_not_looked_for(store: Store) -> None:
+    session = await store.create(header(), chain(1), known_unique=True)
+    await session.close()
+    assert ids_of(await store.open("s1", "read")) == ["00000001"]
+    with pytest.raises(Refused):
+        await store.create(header(), known_unique=False)
+
+
 async def test_a_parent_may_be_a_line_of_the_same_append(store: Store) -> None:
     session = await store.create(header())
     assert await session.append(chain(3), durable=False) == range(3)

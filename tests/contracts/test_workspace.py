@@ -2,16 +2,19 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from pi_rpc.core.errors import Missing, Overfull
-from pi_rpc.core.ports import PathChange, Workspace
+from pi_rpc.core.errors import Missing, Outside, Overfull, Refused
+from pi_rpc.core.ports import PathChange, Workspace, Workspaces
 from pi_rpc.core.version_limits import VersionLimits
+from pi_rpc.tools.choose import ignoring_by_git
+from pi_rpc.workspace.absent import AbsentWorkspace
 from pi_rpc.workspace.choose import choose_workspaces
+from pi_rpc.workspace.copies import CopiedWorkspaces
 from tests.workspace.repositories import commit_all, git, plain_tree, state_of_repository
 
 pytestmark = pytest.mark.anyio
@@ -43,11 +46,27 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-async def workspace(folder: Path, tmp_path: Path) -> AsyncIterator[Workspace]:
+Open = Callable[[Path, VersionLimits], Workspaces]
+"""Workspaces whose versions lie there."""
+
+
+@pytest.fixture(params=["git", "copies"])
+async def open_below(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
+    """Every body of the promise."""
     async with anyio.create_task_group() as tasks:
-        yield choose_workspaces(True, tmp_path / "versions", tasks, LIMITS).of(folder)
+
+        def opened(root: Path, limits: VersionLimits) -> Workspaces:
+            if request.param == "copies":
+                return CopiedWorkspaces(root, limits, ignoring_by_git)
+            return choose_workspaces(True, root, tasks, limits)
+
+        yield opened
         tasks.cancel_scope.cancel()
+
+
+@pytest.fixture
+def workspace(folder: Path, tmp_path: Path, open_below: Open) -> Workspace:
+    return open_below(tmp_path / "versions", LIMITS).of(folder)
 
 
 def named(folder: Path, name: bytes) -> Path:
@@ -298,14 +317,38 @@ async def test_siblings_of_the_folder_are_not_looked_at(
     ],
 )
 async def test_beyond_a_limit_no_state_is_named(
-    folder: Path, tmp_path: Path, limits: VersionLimits, reason: str
+    folder: Path, tmp_path: Path, open_below: Open, limits: VersionLimits, reason: str
 ) -> None:
     (folder / "more").mkdir()
     for name in "xyz":
         (folder / "more" / name).write_text("more")
-    async with anyio.create_task_group() as tasks:
-        limited = choose_workspaces(True, tmp_path / "limited", tasks, limits).of(folder)
-        with pytest.raises(Overfull) as caught:
-            await limited.snapshot()
-        tasks.cancel_scope.cancel()
+    limited = open_below(tmp_path / "limited", limits).of(folder)
+    with pytest.raises(Overfull) as caught:
+        await limited.snapshot()
     assert caught.value.reason == reason
+
+
+async def test_a_version_of_another_folder_can_be_kept_here_too(
+    workspace: Workspace, folder: Path, tmp_path: Path, open_below: Open
+) -> None:
+    wanted = await workspace.snapshot()
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    other = open_below(tmp_path / "versions", LIMITS).of(beside)
+    now = await other.snapshot()
+    with pytest.raises(Missing):
+        await other.compare(now.version, wanted.version)
+    await other.fetch(workspace, wanted.version)
+    changes = await other.compare(now.version, wanted.version)
+    assert await other.restore(changes) == {}
+    assert plain_tree(beside) == plain_tree(folder)
+
+
+async def test_a_version_kept_in_another_way_is_not_fetched(
+    workspace: Workspace, folder: Path
+) -> None:
+    version = (await workspace.snapshot()).version
+    absent = AbsentWorkspace(lambda: Outside("git_missing", "no git"))
+    with pytest.raises(Refused) as caught:
+        await workspace.fetch(absent, version)
+    assert caught.value.reason == "other_kind"

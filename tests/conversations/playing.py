@@ -18,6 +18,7 @@ Directives
     @session files/X as $name [in $folder]   stored and opened; works in $cwd
     @stored files/X as $name [in $folder]    only stored; its path is $name_path
     @outside files/X as $path [in $folder]   a session file that lies outside the store
+    @words $name COUNT              so many characters of text
     @append $path {…}               another program appends a line
     @restart                        the host is closed, a new one started on the same folders
     @ended                          the host must end by itself

@@ -80,6 +80,9 @@ class World:
             case "outside":
                 source, bound_to, cwd = self._parts(rest)
                 self.names[bound_to] = str(_copied(source, cwd, self._folder / "outside"))
+            case "words":
+                name, _, count = rest.removeprefix("$").partition(" ")
+                self.names[name] = "word " * (int(count) // 5)
             case "append":
                 named, _, line = rest.partition(" ")
                 with Path(filled(named, self.names)).open("ab") as file:

@@ -142,3 +142,43 @@ def test_many_changes_are_cut_and_said_to_be() -> None:
     changes = [(f"f{number}", None, "1") for number in range(2001)]
     data = binding_body("after_tools", "r", "git", "v", before="u", changes=changes).fields["data"]
     assert (len(data["changed"]), data["more"]) == (2000, True)
+
+
+def asks(w: Written, name: str, parent: str, *calls: str, tool: str = "bash", **more: Any) -> str:
+    blocks = [{"type": "toolCall", "id": call, "name": tool, "arguments": {}} for call in calls]
+    return w.says(name, parent, "assistant", content=blocks, **more)
+
+
+def test_a_call_without_any_result_counts_as_one_that_nobody_bound() -> None:
+    w = Written()
+    w.says("u", None, "user")
+    w.binds("b", "u", named("start", "v0", None))
+    asks(w, "a", "b", "c", "d")
+    assert (w.version("b"), w.version("a")) == ("v0", None)
+    assert w.bindings.unbound_top(w.rows["a"]) == w.rows["a"]
+    w.says("r", "a", "toolResult", toolName="read", toolCallId="c")
+    assert w.version("r") is None
+    w.binds("m", "r", effects_body([]))
+    w.says("r2", "m", "toolResult", toolName="bash", toolCallId="d")
+    # Answered on one route, it counts there; above it things are as they were before.
+    assert (w.version("r2"), w.version("a")) == (None, "v0")
+
+
+def test_calls_that_mark_nothing_or_were_never_run_leave_a_place_bound() -> None:
+    w = Written()
+    w.says("u", None, "user")
+    w.binds("b", "u", named("start", "v0", None))
+    asks(w, "a1", "b", "c", tool="read")
+    asks(w, "a2", "b", "c", stopReason="aborted")
+    asks(w, "a3", "b", "c", stopReason="error")
+    assert [w.version(name) for name in ("a1", "a2", "a3")] == ["v0"] * 3
+
+
+def test_an_id_used_again_answers_the_nearest_call_only() -> None:
+    w = Written()
+    w.says("u", None, "user")
+    w.binds("b", "u", named("start", "v0", None))
+    asks(w, "a1", "b", "c")
+    asks(w, "a2", "a1", "c", tool="read")
+    w.says("r", "a2", "toolResult", toolName="read", toolCallId="c")
+    assert w.version("r") is None

@@ -24,6 +24,7 @@ def test_an_id_names_the_first_row_that_has_it(drawn: list[str]) -> None:
     for entry_id in drawn:
         heads.append(entry_id, len(heads) - 1, Kind.USER)
     assert [heads.id_of(row) for row in range(len(heads))] == drawn
+    assert heads.ids_of(range(len(heads))) == drawn
     for row, entry_id in enumerate(drawn):
         first = drawn.index(entry_id)
         assert heads.row_of(entry_id) == first

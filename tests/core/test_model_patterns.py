@@ -3,7 +3,7 @@
 import pytest
 
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.model_patterns import meant_model
+from pi_rpc.core.model_patterns import MeantModel, meant_model, neighbour, scoped_models
 from pi_rpc.core.ports import ModelListing
 
 
@@ -65,3 +65,45 @@ def test_words_that_mean_no_one_model_are_refused(pattern: str, reason: str) -> 
     with pytest.raises(Failure) as refused:
         meant_model(pattern, MODELS)
     assert refused.value.reason == reason
+
+
+SCOPES = [
+    (["mock/*"], ["mock/m1", "mock/m2", "mock/deep:free"]),
+    (["M?"], ["mock/m1", "mock/m2"]),
+    (["m[2-9]"], ["mock/m2"]),
+    (["m[!2]"], ["mock/m1"]),
+    (["m[9-2]"], []),
+    (["m2", "m?", "m1"], ["mock/m2", "mock/m1"]),
+    (["nothing", "m1:high"], ["mock/m1:high"]),
+    (["m?:low", "m1"], ["mock/m1:low", "mock/m2:low"]),
+    (["*:free"], ["mock/deep:free"]),
+    (["openrouter/*"], []),
+    (["twice"], []),
+    ([], []),
+]
+
+
+def written(meant: MeantModel) -> str:
+    level = "" if meant.level is None else f":{meant.level}"
+    return f"{meant.model.provider}/{meant.model.model_id}{level}"
+
+
+@pytest.mark.parametrize(("patterns", "wanted"), SCOPES)
+def test_a_list_of_patterns_means_usable_models_in_its_order(
+    patterns: list[str], wanted: list[str]
+) -> None:
+    assert [written(one) for one in scoped_models(patterns, MODELS)] == wanted
+
+
+def test_the_neighbour_is_found_around_the_end() -> None:
+    scope = scoped_models(["m1", "m2", "deep:free"], MODELS)
+    for current, step, wanted in [
+        (("mock", "m1"), 1, 1),
+        (("mock", "deep:free"), 1, 0),
+        (("mock", "m1"), -1, 2),
+        (("other", "x"), 1, 0),
+        (None, -1, 2),
+    ]:
+        assert neighbour(scope, current, step) == scope[wanted]
+    assert neighbour(scope[:1], ("mock", "m1"), 1) is None
+    assert neighbour([], None, 1) is None

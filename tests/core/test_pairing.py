@@ -33,6 +33,9 @@ USER: JsonObject = {"role": "user", "content": "go"}
         ([USER, asking("a", stop="aborted")], []),
         ([USER, asking("a", stop="length")], ["a"]),
         ([answer("a")], []),
+        # A file may hold anything where an id or a word is wanted.
+        ([USER, asking("a"), {"role": "toolResult", "toolCallId": []}], ["a"]),
+        ([USER, asking("a") | {"stopReason": []}], ["a"]),
     ],
 )
 def test_calls_wait_that_the_newest_reply_made_and_nothing_answered(

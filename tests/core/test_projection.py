@@ -8,10 +8,15 @@ import pytest
 from pi_rpc.core.errors import Missing
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.policy import OURS, PI3, Policy
-from pi_rpc.core.projection import LiveProjection, model_and_thinking, project
+from pi_rpc.core.projection import (
+    MESSAGES_KEPT_ROWS,
+    LiveProjection,
+    model_and_thinking,
+    project,
+)
 from pi_rpc.core.selection import select
 from pi_rpc.core.tokens import ContextTokens, estimate
-from pi_rpc.core.tree import ROOT, Tree
+from pi_rpc.core.tree import DECODED_ROWS_MAX, ROOT, Tree
 from tests.core.trees import (
     TIME_MS,
     Growing,
@@ -594,6 +599,17 @@ def test_a_live_context_decodes_only_what_is_new() -> None:
     live.extend(500)
     live.tokens()
     assert set(counted.read) <= {500}
+
+
+def test_a_context_longer_than_what_is_kept_is_read_once_for_a_list_of_it() -> None:
+    rows = MESSAGES_KEPT_ROWS + DECODED_ROWS_MAX + 10
+    counted = Reading(chain(*(user(f"m{place}") for place in range(rows))))
+    projection = project(counted.tree, rows - 1, OURS)
+    assert len(list(projection.messages())) == rows
+    assert len(counted.read) == rows
+    counted.read.clear()
+    assert len(list(projection.messages())) == rows
+    assert len(counted.read) <= rows - MESSAGES_KEPT_ROWS + 1
 
 
 def test_a_path_longer_than_python_recurses_is_no_trouble() -> None:

@@ -147,6 +147,46 @@ def test_totals_kept_up_equal_those_of_a_scan() -> None:
     assert running.totals() == counted(growing.tree)
 
 
+def test_what_is_off_the_path_follows_the_leaf() -> None:
+    chance = random.Random(8)
+    growing = Growing()
+    running = SessionCount(growing.tree)
+    for place in range(400):
+        parent = f"{chance.randrange(place):08x}" if place else None
+        stored = bearing(assistant(f"{place:08x}", "c"), chance.randrange(1000))
+        growing.add(stored | {"parentId": parent})
+        if chance.random() < 0.2:
+            tree = growing.tree
+            leaf_row = chance.randrange(-1, place + 1)
+            on_path = set(tree.path(leaf_row))
+            left = [row for row in range(len(tree)) if row not in on_path]
+            wanted = totals_of(tree, left) if left else None
+            assert running.off_path(leaf_row) == wanted
+            assert running.totals() == counted(tree)
+
+
+def test_asking_again_reads_no_entry() -> None:
+    tree = spent()
+    running = SessionCount(tree)
+    running.off_path(tree.stored_leaf())
+    read: list[int] = []
+    watched = Tree(tree.heads, lambda row: (read.append(row), tree.line(row))[1])
+    running._tree = watched
+    assert running.off_path(tree.stored_leaf()) is not None
+    assert running.totals() == counted(tree)
+    assert read == []
+
+
+@pytest.mark.parametrize(
+    "content", ["words", None, 5, [5, "x"], [{"type": "toolCall"}, {"type": 7}], {}]
+)
+def test_content_of_any_shape_costs_no_usage(content: Any) -> None:
+    stored = bearing(assistant("a"), 5, provider="p", model="m", content=content)
+    totals = counted(tree_of([stored]))
+    assert (totals.tokens.input, totals.breakdown[0].key) == (5, "p/m")
+    assert totals.tool_calls == (content == [{"type": "toolCall"}, {"type": 7}])
+
+
 def test_what_a_fork_brought_along_is_known() -> None:
     own = chain(user("u"), bearing(assistant("a"), 5))
     mark = entry("custom", "f", customType="pi_rpc.fork", data={"v": 1}) | {"parentId": "a"}

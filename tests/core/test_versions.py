@@ -2,19 +2,25 @@
 
 import pytest
 
+from pi_rpc.core.bindings import Bindings
+from pi_rpc.core.entries import Body, cursor, entry_object, note_taken
 from pi_rpc.core.events import Environment, ScopeVerdict
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.tree import ROOT, Tree
 from pi_rpc.core.versions import (
     EFFECTS_TOLD_MAX,
+    REPLIES_LOOKED_AT_MAX,
     FilesAt,
+    abandoned_at_opening,
+    abandoned_calls,
     effects_between,
     files_after_calls,
     files_at_opening,
+    outside_verdict,
     verdict,
 )
 from tests.core.test_tree import below
-from tests.core.trees import chain, message, tree_of, user
+from tests.core.trees import Growing, assistant, chain, message, tree_of, user
 
 
 def ran(entry_id: str, tool: str) -> JsonObject:
@@ -80,6 +86,22 @@ def test_files_nobody_watched_are_unknown_everywhere() -> None:
             [user("a"), message("d", "bashExecution", command="ls")],
             FilesAt(1, known=False, reason="not_watched"),
         ),
+        ([user("a"), assistant("b")], FilesAt(1)),
+        ([user("a"), assistant("b", "c", stopReason="aborted")], FilesAt(1)),
+        # Its call may have run although nothing came of it.
+        ([user("a"), assistant("b", "c")], FilesAt(1, known=False, reason="not_watched")),
+        (
+            [user("a"), assistant("b", "c"), user("d"), assistant("e")],
+            FilesAt(3, known=False, reason="not_watched"),
+        ),
+        (
+            [assistant(f"a{number}") for number in range(REPLIES_LOOKED_AT_MAX)],
+            FilesAt(REPLIES_LOOKED_AT_MAX - 1),
+        ),
+        (
+            [assistant(f"a{number}") for number in range(REPLIES_LOOKED_AT_MAX + 1)],
+            FilesAt(REPLIES_LOOKED_AT_MAX, known=False, reason="not_watched"),
+        ),
     ],
 )
 def test_at_opening_only_a_session_in_which_nothing_ran_is_known(
@@ -121,3 +143,64 @@ def test_effects_told_are_bounded_and_newest_first() -> None:
     told = effects_between(tree, len(tree) - 1, ROOT)
     assert len(told) == EFFECTS_TOLD_MAX
     assert told[0] == {"entryId": f"e{EFFECTS_TOLD_MAX + 9}", "tool": "bash"}
+
+
+def interrupted() -> Tree:
+    """A user; B asked for two commands and read a file, then everything ended."""
+    blocks = [
+        {"type": "toolCall", "id": f"c{number}", "name": tool, "arguments": {}}
+        for number, tool in enumerate(("bash", "read", "write"))
+    ]
+    return tree_of(chain(user("a"), message("b", "assistant", blocks, stopReason="toolUse")))
+
+
+CUT_SHORT = [{"entryId": "b", "tool": "bash"}, {"entryId": "b", "tool": "write"}]
+
+
+def test_calls_without_a_result_count_on_both_ways() -> None:
+    tree = interrupted()
+    assert effects_between(tree, 1, 0) == effects_between(tree, 0, 1) == CUT_SHORT
+    assert verdict(tree, FilesAt(0), 1).status == "unknown"
+    left = abandoned_calls(tree, Bindings(tree), 1, 0)
+    assert list(left.values()) == [effect | {"seen": False} for effect in CUT_SHORT]
+    outside, told = outside_verdict(tree, Bindings(tree), 0, left)
+    assert (outside, told) == (ScopeVerdict("unknown", "unseen_calls"), CUT_SHORT)
+    assert outside_verdict(tree, Bindings(tree), 1, left) == (None, [])
+
+
+def reopened(*marks: Body) -> dict[str, JsonObject]:
+    """What is remembered of a session that ends with these marks."""
+    growing = Growing()
+    for stored in chain(user("a"), ran("b", "bash")):
+        growing.add(stored)
+    for number, mark in enumerate(marks):
+        growing.add(entry_object(mark, f"m{number}", "a", "2026-01-02T03:04:05.678Z"))
+    return abandoned_at_opening(growing.tree, Bindings(growing.tree))
+
+
+def went(*effects: JsonObject, outside: str | None = "unknown") -> Body:
+    scopes = {} if outside is None else {"external": {"status": outside}}
+    return cursor("a", "b", "a", {"scopes": scopes, "abandonedEffects": list(effects)})
+
+
+BASH = {"entryId": "b", "tool": "bash"}
+ELSEWHERE = {"entryId": "elsewhere", "id": "e", "kind": "mail", "summary": "told them"}
+
+
+def test_what_was_left_is_remembered_by_the_newest_cursor() -> None:
+    assert reopened() == {}
+    assert reopened(went(BASH)) == {"b": BASH | {"seen": False}}
+    assert reopened(went(BASH), went(outside=None)) == {}
+    assert reopened(went(BASH), cursor("a", "b", "a", None)) == {"b": BASH | {"seen": False}}
+    assert reopened(went(BASH), note_taken()) == {}
+    assert reopened(went(BASH), note_taken(), went(BASH)) == {"b": BASH | {"seen": False}}
+    assert list(reopened(went(BASH, ELSEWHERE)).values()) == [BASH | {"seen": False}, ELSEWHERE]
+    # What this session recorded itself is in its own entries.
+    assert reopened(went(ELSEWHERE | {"entryId": "b"})) == {}
+
+
+@pytest.mark.parametrize(
+    "environment", [5, {}, {"abandonedEffects": 5}, {"abandonedEffects": [5, {}, {"entryId": 5}]}]
+)
+def test_a_cursor_that_is_none_of_ours_says_nothing(environment: object) -> None:
+    assert reopened(cursor("a", "b", "a", environment)) == {}

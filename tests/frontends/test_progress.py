@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from pi_rpc.core.errors import Missing
-from pi_rpc.core.ports import Meter
+from pi_rpc.core.meter import Meter
 from pi_rpc.frontends.native.notifications import ProgressValue
 from pi_rpc.frontends.native.progress import reported
 

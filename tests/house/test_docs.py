@@ -20,6 +20,7 @@ PAGES = [
     "pi_rpc/DECISIONS.md",
     "protocol/README.md",
     "protocol/session-format.md",
+    "protocol/models.md",
     "clients/README.md",
     "clients/python/README.md",
     "tests/README.md",
@@ -312,12 +313,11 @@ def test_the_readmes_client_example_runs(tmp_path: Path) -> None:
     folder.mkdir()
     example = tmp_path / "hello.py"
     lines = [line for _, line in blocks(the_page("README.md"), "python")]
-    text = "\n".join(lines).replace(str(FIRST_FOLDER), str(folder))
-    example.write_text(text, encoding="utf-8")
+    example.write_text("\n".join(lines), encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, str(example)],
         env=environment(tmp_path),
-        cwd=ROOT,
+        cwd=folder,
         capture_output=True,
         timeout=WAIT_S,
         check=False,

@@ -10,6 +10,7 @@ ROWS = [
     {"core", "wire"},
     {"store", "workspace", "providers", "tools", "agent", "config", "known_settings"},
     {"session"},
+    {"extensions"},
     {"frontends", "wiring"},
     {"serving", "commands"},
     {"cli"},

@@ -116,6 +116,21 @@ def test_every_reason_stands_in_the_page() -> None:
     assert [one.reason for one in REASONS if f"| `{one.reason}` |" not in page] == []
 
 
+def test_every_link_in_the_page_of_methods_leads_to_a_heading() -> None:
+    page = (ROOT / "protocol/methods.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]*)\)", page)) - anchors == set()
+
+
+def test_the_page_of_methods_says_which_take_a_session_that_is_not_open() -> None:
+    page = (ROOT / "protocol/methods.md").read_text(encoding="utf-8")
+    parts = re.findall(r"^### `([^`]*)`\n\n(.*)$", page, re.MULTILINE)
+    marked = {name for name, words in parts if "The session need not be open." in words}
+    assert {"session/open", "session/read", "branch/list", "context/get"} <= marked
+    assert not {"agent/prompt", "branch/navigate", "session/rename"} & marked
+
+
 def test_every_kind_of_failure_has_one_code_of_our_range() -> None:
     codes = [row.code for row in ERROR_KINDS]
     assert len(set(codes)) == len(codes)

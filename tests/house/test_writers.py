@@ -31,6 +31,7 @@ FENCES = {
     "wire/peer.py": "around a request and a notification",
     "agent/calling.py": "around a tool",
     "session/running.py": "around a run",
+    "extensions/running.py": "around code of the user's",
 }
 """The only places that catch every exception; each tells it under an incident id."""
 

@@ -1,5 +1,6 @@
 """The commands for people, as a shell starts them."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -36,13 +37,16 @@ def run(agent_dir: Path, *arguments: str) -> tuple[int, list[str], str]:
 def test_list_shows_sessions_latest_first(agent_dir: Path) -> None:
     status, lines, said = run(agent_dir, "list")
     assert (status, said) == (0, "")
+    heading, *lines = lines
+    assert heading.split() == ["LAST", "ACTIVITY", "SESSION", "MESSAGES", "FOLDER", "TITLE"]
+    assert len({line.index("/work") for line in lines} | {heading.index("FOLDER")}) == 1
     assert [line.split()[1] for line in lines] == [
         "branches-0001",
         "odd-lines-0001",
         "one-question-0001",
     ]
-    assert lines[0].endswith("/work  Where to begin?")
-    assert len(run(agent_dir, "list", "BEGIN")[1]) == 1
+    assert lines[0].endswith("Where to begin?")
+    assert len(run(agent_dir, "list", "BEGIN")[1]) == 2
     assert run(agent_dir, "list", "--cwd", "/elsewhere") == (0, [], "")
 
 
@@ -52,10 +56,39 @@ def test_show_prints_the_conversation_without_its_secrets(agent_dir: Path) -> No
     status, lines, said = run(agent_dir, "show", "one-q")
     assert status == 0
     assert "How in PASSWORD=[redacted]" in lines
-    assert "1 secrets were left out" in said
+    assert "1 secret was left out" in said
     _, lines, said = run(agent_dir, "show", str(path), "--no-redact", "--format", "html")
     assert any("How in PASSWORD=hunter2hunter?" in line for line in lines)
     assert said == ""
+
+
+def test_show_says_when_everything_is_on_other_branches(agent_dir: Path) -> None:
+    path = agent_dir / "sessions" / "--work--" / "one-question.jsonl"
+    before_everything = {
+        "type": "custom",
+        "customType": "pi_rpc.cursor",
+        "data": {"v": 1, "target": None},
+        "id": "0000cafe",
+        "parentId": None,
+        "timestamp": "2026-01-02T03:04:05.678Z",
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(before_everything) + "\n")
+    status, lines, said = run(agent_dir, "show", "one-q")
+    assert status == 0
+    assert lines[0].startswith("# ")
+    assert said.startswith("pi-rpc: nothing on this path; ")
+    assert said.endswith(" entries on other branches\n")
+
+
+def test_the_help_names_every_command(agent_dir: Path) -> None:
+    status, lines, _ = run(agent_dir, "--help")
+    assert status == 0
+    told = {line.split()[0] for line in lines if line.startswith("  ")}
+    assert {"serve", "list", "show", "check"} <= told
+    status, _, said = run(agent_dir, "--trust", "always", "list")
+    assert status == 2
+    assert "list comes first" in said
 
 
 def test_check_tells_by_its_status_and_repair_mends(agent_dir: Path) -> None:
@@ -65,6 +98,7 @@ def test_check_tells_by_its_status_and_repair_mends(agent_dir: Path) -> None:
     assert status == 1
     assert lines[0].startswith("warning malformed_line line 3: ")
     assert lines[-1] == "--repair mends what stands in single lines"
+    assert lines[-2] == "odd-lines-0001: 4 entries, 2 problems"
     assert path.read_bytes() == before
     status, lines, _ = run(agent_dir, "check", str(path), "--repair")
     assert status == 0

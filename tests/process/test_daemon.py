@@ -120,6 +120,21 @@ def test_the_end_of_input_during_a_run_stores_it_answers_and_says_so_by_status_3
     assert len(daemon.params_of("agent/settled")) == 1
 
 
+def test_the_end_of_input_behind_a_first_prompt_leaves_no_run_half_told(
+    start: Start, cwd: Path
+) -> None:
+    daemon = start().greet()
+    made = daemon.send("session/new", cwd=str(cwd), sessionId="mine", script=SLOW)
+    asked = daemon.send("agent/prompt", sessionId="mine", text="hello")
+    daemon.close_input()
+    daemon.read_to_end()
+    assert daemon.answers.keys() >= {made, asked}
+    assert len(daemon.params_of("agent/started")) == len(daemon.params_of("agent/settled"))
+    was_accepted = "result" in daemon.answers[asked]
+    assert was_accepted == bool(daemon.params_of("agent/settled"))
+    assert daemon.status() == (3 if was_accepted else 0)
+
+
 def test_sigterm_stores_the_run_and_ends_with_status_143(start: Start, cwd: Path) -> None:
     daemon, path, waiting = running(start, cwd)
     daemon.signal(signal.SIGTERM)

@@ -138,3 +138,39 @@ def test_a_daemon_killed_at_any_moment_has_stored_what_it_told(
         opened = again.call("session/open", sessionId=state["sessionId"])
         answer = again.call("agent/prompt", sessionId=opened["sessionId"], text="hi", wait=True)
         assert answer["outcome"] == "done"
+
+
+def test_a_command_that_ran_while_the_daemon_was_killed_is_never_called_restored(
+    start: Start, cwd: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "agent" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"piRpc": {"versions": True}}))
+    outside = tmp_path / "outside"
+    run = {"name": "bash", "args": {"command": f"echo out >> {outside}; echo be''gun; sleep 3"}}
+    daemon = start().greet()
+    state = daemon.call("session/new", cwd=str(cwd), script={"replies": [{"tools": [run]}]})
+    daemon.send("agent/prompt", sessionId=state["sessionId"], text="go")
+    daemon.read_until(lambda: "begun" in json.dumps(daemon.params_of("tool/progress")))
+    daemon.signal(signal.SIGKILL)
+    assert daemon.status() == -signal.SIGKILL and outside.read_text() == "out\n"
+
+    again = start().greet()
+    opened = again.call("session/open", sessionId=state["sessionId"])
+    assert opened["environment"]["status"] == "unknown"
+    moved = again.call("branch/navigate", sessionId=state["sessionId"], targetId=None)
+    assert moved["environment"]["scopes"]["external"]["reason"] == "unseen_calls"
+    assert [one["tool"] for one in moved["environment"]["abandonedEffects"]] == ["bash"]
+    again.signal(signal.SIGKILL)
+    assert again.status() == -signal.SIGKILL
+
+    third = start().greet()
+    opened = third.call("session/open", sessionId=state["sessionId"])
+    assert opened["environment"]["status"] == "unknown"
+    found = third.call("workspace/status", sessionId=state["sessionId"])
+    assert (found["environment"]["status"], found["acknowledged"]) == ("unknown", False)
+    noted = third.call("workspace/acknowledge", sessionId=state["sessionId"])
+    assert noted["environment"]["status"] == "restored"
+    third.call("session/close", sessionId=state["sessionId"])
+    opened = third.call("session/open", sessionId=state["sessionId"])
+    assert opened["environment"]["status"] == "restored"

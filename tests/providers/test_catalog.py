@@ -1,6 +1,7 @@
 """Known models: those that come with the package, the user's own, and who of them can be used."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from pi_rpc.config import settings_from
 from pi_rpc.core.errors import Missing, Refused
 from pi_rpc.core.ports import ModelListing
+from pi_rpc.providers import known
 from pi_rpc.providers.catalog import Catalog
 from pi_rpc.providers.choose import choose_models
+from pi_rpc.providers.compat import ChatCompat
 from pi_rpc.providers.remote_catalog import APIS, RemoteCatalog, shipped
+from tests.house.source import ROOT
 from tests.providers.serving import Answer, serving
 from tests.providers.streams import STREAMS, request_of
 
@@ -35,6 +39,36 @@ MINE = {
     "api": "openai-completions",
     "models": [{"id": "m1", "contextWindow": 1000, "maxTokens": 10, "cost": {"input": 3}}],
 }
+
+
+def test_the_page_of_models_shows_a_file_that_is_right_and_names_every_field(
+    tmp_path: Path,
+) -> None:
+    page = (ROOT / "protocol/models.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "models.json").write_text(example, encoding="utf-8")
+    catalog = RemoteCatalog(tmp_path, {"LOCAL_KEY": "sk-l"})
+    assert catalog.diagnostics() == []
+    assert found(catalog, "local")["my-model"].max_output == 8192
+    assert found(catalog, "anthropic")["claude-sonnet-5"].max_output == 32_000
+    told = set(re.findall(r"`(\w+)`", page))
+    fields = {
+        field.encode_name
+        for shape in (known._Provider, known._Model, known._Cost, known._Tier, ChatCompat)
+        for field in msgspec.structs.fields(shape)
+    }
+    # Only we say which variables hold the keys of the providers that come along.
+    assert fields - told == {"env", "bearerEnv"}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"providers": {\n "local": {\n', '{"providers": {\n "local": nothing}}']
+)
+def test_a_file_that_is_no_json_is_told_with_its_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "models.json").write_text(text, encoding="utf-8")
+    [odd] = RemoteCatalog(tmp_path, {}).diagnostics()
+    assert odd.reason == "file_left_out"
+    assert "(line 2, column " in odd.text
 
 
 def test_the_models_that_come_along_are_whole(tmp_path: Path) -> None:
@@ -192,3 +226,14 @@ def test_the_settings_name_a_model_by_provider_and_id(tmp_path: Path) -> None:
     for stored, model in ((named, ("openai", "gpt")), ({"defaultModel": "gpt"}, None), ({}, None)):
         (tmp_path / "settings.json").write_bytes(msgspec.json.encode(stored))
         assert settings_from(environment).default_model == model
+
+
+def test_one_model_is_told_as_it_stands_in_the_list(tmp_path: Path) -> None:
+    catalog = Catalog(remote=lambda: RemoteCatalog(tmp_path, {"OPENAI_API_KEY": "k"}))
+    every = catalog.listing()
+    assert {one.usable for one in every} == {True, False}
+    for one in every:
+        assert catalog.listed(one.provider, one.model_id) == one
+    assert catalog.listed("openai", "none") is None
+    assert catalog.listed("none", "none") is None
+    assert Catalog().listed("openai", "none") is None

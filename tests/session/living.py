@@ -30,12 +30,12 @@ from pi_rpc.core.messages import (
     text_block,
     text_of,
 )
+from pi_rpc.core.meter import Meter
 from pi_rpc.core.policy import OURS
 from pi_rpc.core.ports import (
     CallContext,
     CopiedRows,
     Effect,
-    Meter,
     ModelListing,
     ModelRequest,
     Models,
@@ -187,6 +187,12 @@ class Speaker:
     def listing(self) -> list[ModelListing]:
         return []
 
+    def listed(self, provider: str, model_id: str) -> ModelListing | None:
+        found = self.listing()
+        return next(
+            (one for one in found if (one.provider, one.model_id) == (provider, model_id)), None
+        )
+
     def provider_of(self, provider: str, model_id: str) -> Provider:
         if provider != "speaker":
             raise Missing("model_not_found", provider=provider, modelId=model_id)
@@ -263,6 +269,12 @@ class BrittleSession:
     def line(self, row: int) -> bytes:
         return self.inner.line(row)
 
+    def length(self, row: int) -> int:
+        return self.inner.length(row)
+
+    def lines_of(self, rows: range) -> list[bytes]:
+        return self.inner.lines_of(rows)
+
     async def refresh(self) -> range:
         return await self.inner.refresh()
 
@@ -308,10 +320,12 @@ class BrittleStore:
         lines: Sequence[NewLine | CopiedRows] = (),
         source: StoredSession | None = None,
         ephemeral: bool = False,
+        *,
+        known_unique: bool = False,
     ) -> StoredSession:
         await self._disk.used()
         origin = source.inner if isinstance(source, BrittleSession) else source
-        made = await self._inner.create(header, lines, origin, ephemeral)
+        made = await self._inner.create(header, lines, origin, ephemeral, known_unique=known_unique)
         return BrittleSession(made, self._disk)
 
     async def open(

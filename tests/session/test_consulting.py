@@ -53,6 +53,7 @@ class Client:
 
     def __init__(self, *answers: Any) -> None:
         self.serves_permissions = False
+        self.dialogs: frozenset[str] = frozenset()
         self.asked: list[Question] = []
         self.withdrawn: list[str] = []
         self.consulting: Consulting | None = None

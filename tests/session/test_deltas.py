@@ -71,6 +71,17 @@ def test_what_is_held_back_is_bounded(hub: Hub) -> None:
     assert lengths == [MERGED_CHARS_MAX, MERGED_CHARS_MAX, MERGED_CHARS_MAX // 2]
 
 
+@pytest.mark.parametrize("is_pressed", [False, True])
+def test_no_delta_is_longer_than_every_client_can_read(hub: Hub, is_pressed: bool) -> None:
+    ear, deltas = Ear(hub), Deltas(hub)
+    ear.is_pressed = is_pressed
+    deltas.tell([*OPENING, BlockDelta(0, "y"), BlockDelta(0, "x" * (2 * MERGED_CHARS_MAX + 1))])
+    deltas.flush()
+    assert "".join(text for _, _, text in told(ear)) == "y" + "x" * (2 * MERGED_CHARS_MAX + 1)
+    assert max(len(text) for _, _, text in told(ear)) == MERGED_CHARS_MAX
+    assert ear.numbers == list(range(1, len(ear.heard) + 1))
+
+
 def test_flushing_with_nothing_held_tells_nothing(hub: Hub) -> None:
     ear, deltas = Ear(hub), Deltas(hub)
     deltas.tell(OPENING)

@@ -5,17 +5,22 @@ from pathlib import Path
 import anyio
 import pytest
 
+from pi_rpc.core.branches import CONCLUSION_PREAMBLE
 from pi_rpc.core.entries import Kind
-from pi_rpc.core.errors import Outside, Refused, Stopped
+from pi_rpc.core.errors import Busy, Outside, Refused, Stopped
+from pi_rpc.core.events import RetryEnded, RetryScheduled, RunSettled
 from pi_rpc.core.messages import text_of
+from pi_rpc.core.retrying import RetryPolicy
 from pi_rpc.core.summary import BRANCH_PREAMBLE
 from pi_rpc.session.condensing import compact, configure
 from pi_rpc.session.navigating import navigate, set_label
 from pi_rpc.session.prompting import abort, prompt
 from pi_rpc.session.session import Session
-from pi_rpc.session.summarising import SummaryWish, summarize_branch
+from pi_rpc.session.summarising import SummaryWish, bring_conclusion, summarize_branch
 from tests.session.living import (
+    WAIT_S,
     Door,
+    Ear,
     HeldTool,
     Speaker,
     living_host,
@@ -26,7 +31,7 @@ from tests.session.living import (
     texts,
     tools_named,
 )
-from tests.session.test_compacting import ask, entries, replies, roles, talk, talking
+from tests.session.test_compacting import ask, entries, replies, roles, talk, talking, used
 
 
 def answer(session: Session, number: int) -> str:
@@ -171,3 +176,76 @@ async def test_a_branch_on_which_nothing_was_said_gives_no_entry(cwd: Path) -> N
         await set_label(session, str(target), "here")
         moved = await navigate(session, target, None, SummaryWish())
         assert moved.summary == "empty" and session.leaf_id == target
+
+
+OVERLOADED = {"error": {"status": 529, "message": "Overloaded."}}
+
+
+@pytest.mark.anyio
+async def test_retries_of_a_summary_inside_a_run_name_it(cwd: Path) -> None:
+    script = replies(used(20_000, "a0"), used(95_000, "a1"), OVERLOADED, "NOTES", "a2")
+    async with talking(cwd, script) as (host, session):
+        configure(session, keep_recent_tokens=50)
+        ear = Ear(session.hub)
+        await talk(host, session, 3)
+        [scheduled] = ear.of(RetryScheduled)
+        [ended] = ear.of(RetryEnded)
+        runs = [one.run_id for one in ear.of(RunSettled)]
+        assert (scheduled.of, scheduled.run_id in runs) == ("summary", True)
+        assert (ended.run_id, ended.of, ended.success) == (scheduled.run_id, "summary", True)
+
+
+@pytest.mark.anyio
+async def test_a_wait_of_a_summary_that_is_stopped_is_told_ended_once(cwd: Path) -> None:
+    async with talking(cwd, replies("a0", "a1", OVERLOADED)) as (host, session):
+        await talk(host, session, 2)
+        session.retry = RetryPolicy(base_ms=60_000)
+        configure(session, keep_recent_tokens=1)
+        ear = Ear(session.hub)
+        async with anyio.create_task_group() as tasks:
+
+            async def make() -> None:
+                with pytest.raises(Stopped):
+                    await compact(session, host.tasks)
+
+            tasks.start_soon(make)
+            with anyio.fail_after(WAIT_S):
+                await ear.until(RetryScheduled)
+                await abort(session)
+        [ended] = ear.of(RetryEnded)
+        assert (ended.attempt, ended.success, ended.run_id) == (1, False, None)
+        assert (ended.error or {})["reason"] == "aborted"
+
+
+@pytest.mark.anyio
+async def test_a_conclusion_is_brought_over_in_the_words_of_the_last_answer(cwd: Path) -> None:
+    async with talking(cwd, replies("a0", "a1", {"text": "Half", "cutAfter": 1})) as (
+        host,
+        session,
+    ):
+        session.retry = RetryPolicy(enabled=False)
+        await talk(host, session, 2)
+        await ask(host, session, "More?")
+        left = session.leaf_id or ""
+        await navigate(session, answer(session, 0))
+        brought = await bring_conclusion(session, left)
+        [stored] = entries(session, Kind.CUSTOM_MESSAGE)
+        assert (stored["id"], stored["parentId"]) == (brought, answer(session, 0))
+        assert stored["content"] == CONCLUSION_PREAMBLE + "a1"
+        assert stored["details"] == {"v": 1, "fromId": left}
+        assert roles(session)[-1] == "custom"
+
+
+@pytest.mark.anyio
+async def test_nothing_is_brought_over_while_a_run_is_live(cwd: Path) -> None:
+    door = Door()
+    async with living_host(memory_store(), cwd, models=Speaker(said("a0"), [door])) as host:
+        session = await opened(host, cwd)
+        await ask(host, session, "One?")
+        size = len(session.tree)
+        prompt(session, host.tasks, "Two?")
+        await door.until_reached()
+        with pytest.raises(Busy):
+            await bring_conclusion(session, answer(session, 0), "words")
+        door.opened.set()
+        assert size < len(session.tree) and not entries(session, Kind.CUSTOM_MESSAGE)

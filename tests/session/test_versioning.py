@@ -4,12 +4,13 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from pi_rpc.core.entries import Kind
-from pi_rpc.core.errors import Missing, Outside, Refused
+from pi_rpc.core.errors import Missing, Outside, Overfull, Refused
 from pi_rpc.core.events import DiagnosticTold, RunSettled, WorkspaceDrifted, WorkspaceRestored
 from pi_rpc.core.ports import FileDiff, PathChange, Snapshot
 from pi_rpc.core.version_limits import VersionLimits
@@ -18,10 +19,12 @@ from pi_rpc.session.host import Copying, Opening
 from pi_rpc.session.navigating import navigate
 from pi_rpc.session.prompting import prompt
 from pi_rpc.session.restoring import Restoring, restore
+from pi_rpc.session.session import Session
 from pi_rpc.session.shell import run_shell
+from pi_rpc.session.summarising import SummaryWish
 from pi_rpc.session.versioning import acknowledge, check, record_effect, take_snapshot
 from tests.session.living import Door, Ear, Speaker, called, file_store, living_host, said
-from tests.session.versioned import bindings, drift, files_scope, kinds, working
+from tests.session.versioned import Working, bindings, drift, files_scope, kinds, working
 from tests.workspace.repositories import plain_tree
 
 pytestmark = pytest.mark.anyio
@@ -128,8 +131,112 @@ async def test_a_command_that_left_no_trace_in_the_files_is_unknown(
         assert files_scope(moved.environment) == ("restored", "equal")
         assert moved.environment.scopes["external"].reason == "unseen_calls"
         assert moved.environment.status == "unknown"
-        acknowledge(session)
+        await acknowledge(session)
         assert (await check(session)).status == "restored"
+
+
+async def reopened(work: Working, session: Session) -> Session:
+    await work.host.close(session)
+    return await work.host.open(session.session_id)
+
+
+@pytest.mark.parametrize("how", ["cursor", "label", "summary"])
+async def test_what_nobody_saw_stays_unknown_after_opening_again(
+    tmp_path: Path, cwd: Path, how: str
+) -> None:
+    wishes: dict[str, dict[str, Any]] = {
+        "cursor": {},
+        "label": {"label_text": "here"},
+        "summary": {"wish": SummaryWish()},
+    }
+    async with working(tmp_path) as work:
+        session = await work.opened(cwd)
+        leaf = await work.writes(session, a="a")
+        await work.shell(session, "true")
+        if how == "summary":
+            work.speaker.replies.append(said("it came to nothing"))
+        moved = await navigate(session, leaf, **wishes[how])
+        assert moved.environment.scopes["external"].reason == "unseen_calls"
+        for _ in range(2):
+            session = await reopened(work, session)
+            assert session.leaf_id == moved.leaf_id or how == "label"
+            assert session.environment.scopes["external"].reason == "unseen_calls"
+            assert session.environment.abandoned_effects == moved.environment.abandoned_effects
+            assert session.has_drifted
+        again = await work.host.relocate(session, None, "reload")
+        assert (await check(again)).status == "unknown"
+
+
+async def test_a_copy_remembers_what_nobody_saw_on_the_route_it_left(
+    tmp_path: Path, cwd: Path
+) -> None:
+    async with working(tmp_path) as work:
+        session = await work.opened(cwd)
+        leaf = await work.writes(session, a="a")
+        await work.shell(session, "true")
+        fork = Copying("fork", leaf, "at", None, None, activate=False)
+        copy = (await work.host.copy(session, fork)).session
+        assert copy.environment.scopes["external"].reason == "unseen_calls"
+        stood = copy.leaf_id
+        copy = await reopened(work, copy)
+        assert copy.leaf_id == stood
+        assert copy.environment.scopes["external"].reason == "unseen_calls"
+        await acknowledge(copy)
+        assert (await reopened(work, copy)).environment.status == "restored"
+
+
+@pytest.mark.parametrize("by", ["acknowledge", "restore", "restore_on_the_way"])
+async def test_what_was_taken_note_of_stays_so_after_opening_again(
+    tmp_path: Path, cwd: Path, by: str
+) -> None:
+    async with working(tmp_path) as work:
+        session = await work.opened(cwd)
+        leaf = await work.writes(session, a="a")
+        end = await work.shell(session, "true")
+        await navigate(session, leaf)
+        session = await reopened(work, session)
+        stood = session.leaf_id
+        if by == "acknowledge":
+            await acknowledge(session)
+        elif by == "restore":
+            assert (await restore(session, Restoring())).environment.status == "restored"
+        else:
+            await navigate(session, end)
+            await navigate(session, leaf, restore="try")
+        assert session.leaf_id == stood
+        session = await reopened(work, session)
+        assert session.leaf_id == stood
+        assert (session.environment.status, session.has_drifted) == ("restored", False)
+        # Going there and leaving it once more is a thing to take note of once more.
+        await navigate(session, end)
+        assert (await navigate(session, leaf)).environment.status == "unknown"
+
+
+async def test_a_command_a_crash_cut_short_may_have_done_anything(
+    tmp_path: Path, cwd: Path
+) -> None:
+    async with working(tmp_path) as work:
+        session = await work.opened(cwd)
+        leaf = await work.writes(session, a="a")
+        await work.shell(session, "true")
+        path, asked = (
+            session.stored.path,
+            session.tree.parent(max(session.tree.rows_of_kind(Kind.TOOL_RESULT))),
+        )
+        assert path is not None and session.tree.kind(asked) == Kind.ASSISTANT
+        asked_id = session.tree.heads.id_of(asked)
+        await work.host.close(session)
+        # The file as it was while the command ran.
+        whole = path.read_bytes().split(b"\n")
+        path.write_bytes(b"\n".join([*whole[: asked + 2], b""]))
+        session = await work.host.open(session.session_id)
+        assert session.leaf_id == asked_id
+        assert (await check(session)).status == "unknown"
+        moved = await navigate(session, leaf)
+        assert files_scope(moved.environment) == ("restored", "equal")
+        assert moved.environment.scopes["external"].reason == "unseen_calls"
+        assert moved.environment.abandoned_effects == [{"entryId": asked_id, "tool": "bash"}]
+        assert moved.environment.status == "unknown"
 
 
 async def test_an_edit_by_a_command_is_seen(tmp_path: Path, cwd: Path) -> None:
@@ -257,7 +364,8 @@ async def test_versions_that_were_lost_are_unknown_and_nothing_is_done(
         session = await work.opened(cwd)
         start = session.leaf_id
         await work.writes(session, a="after")
-        shutil.rmtree(tmp_path / "versions")
+        # In one step, whatever git may just be writing there.
+        (tmp_path / "versions").rename(tmp_path / "versions-elsewhere")
         moved = await navigate(session, start, restore="try")
         assert files_scope(moved.environment) == ("not_restored", "differs")
         assert moved.environment.drift == []
@@ -298,6 +406,29 @@ async def test_out_of_time_is_unknown_and_holds_up_no_run(tmp_path: Path, cwd: P
         assert told.diagnostic.reason == "versions_unavailable"
         moved = await navigate(session, start)
         assert files_scope(moved.environment) == ("unknown", "not_bound")
+
+
+async def test_a_folder_that_is_too_large_is_not_looked_at_again_for_every_batch(
+    tmp_path: Path, cwd: Path
+) -> None:
+    for name in "xyz":
+        (cwd / name).touch()
+    async with working(tmp_path, limits=VersionLimits(files=1)) as work:
+        session = await work.opened(cwd)
+        ear = Ear(session.hub)
+        await work.writes(session, a="1")
+        await work.writes(session, a="2")
+        [told] = ear.of(DiagnosticTold)
+        assert told.diagnostic.reason == "versions_unavailable"
+        assert told.diagnostic.text.endswith("it is not tried again in this session")
+        # Whoever asks for it has it tried again; when that works, so it goes on.
+        with pytest.raises(Overfull):
+            await take_snapshot(session)
+        for name in "xyz":
+            (cwd / name).unlink()
+        await take_snapshot(session)
+        await work.writes(session, a="3")
+        assert [one for one, _ in bindings(session)] == ["manual", "after_tools"]
 
 
 class HeldWorkspace:
@@ -461,7 +592,7 @@ async def test_a_prompt_waits_for_an_acknowledgement_where_that_is_the_rule(
         with pytest.raises(Refused) as caught:
             prompt(session, work.host.tasks, "go on")
         assert caught.value.reason == "drift_not_acknowledged"
-        acknowledge(session)
+        await acknowledge(session)
         await work.does(session)
 
 

@@ -9,6 +9,8 @@ from pi_rpc.core.errors import Missing, Refused
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.ports import SessionListing
 from pi_rpc.store.catalog import HEADER_BYTES_MAX, Catalog, folder_name
+from pi_rpc.store.database import Database
+from pi_rpc.store.summary import ASKED_SINGLY_MAX
 from tests.store.samples import CWD, header, message, write_session
 
 
@@ -204,6 +206,20 @@ def test_the_latest_activity_comes_first_and_the_file_time_breaks_a_tie(catalog:
         write_session(path, entries, head(name) | {"timestamp": "1970-01-01T00:00:03.000Z"})
         os.utime(path, (file_s, file_s))
     assert listed(catalog.listing(CWD)) == ["d", "c", "b", "a"]
+
+
+def test_many_summaries_are_asked_of_the_cache_at_once(tmp_path: Path) -> None:
+    database = Database(tmp_path / "cache" / "c.sqlite")
+    first = Catalog(tmp_path / "sessions", None, database)
+    count = ASKED_SINGLY_MAX + 10
+    paths = [add(first, f"s{number}") for number in range(count)]
+    found = first.listing(None)
+    paths[0].unlink()
+    again = Catalog(tmp_path / "sessions", None, database).listing(None)
+    wanted = [each for each in found if each.path != paths[0]]
+    assert (len(again), again) == (count - 1, wanted)
+    few = Catalog(tmp_path / "sessions", None, database)
+    assert few.listing(None) == wanted
 
 
 def test_a_listing_follows_the_file(catalog: Catalog) -> None:

@@ -16,6 +16,7 @@ from pi_rpc.core.errors import Conflict, Damaged, Failure, Invalid, Missing, Out
 from pi_rpc.core.heads import UNSORTED_ROWS_MAX
 from pi_rpc.store.choose import open_store
 from pi_rpc.store.files import FileStore
+from pi_rpc.store.jsonl import GAP_BYTES_MAX
 from tests.store.samples import (
     CountedIds,
     chain,
@@ -269,6 +270,23 @@ async def test_a_row_that_cannot_be_read_is_a_failure_of_that_row(
     await session.close()
     with pytest.raises(Outside):
         session.line(0)
+
+
+async def test_what_stands_between_rows_is_not_read_with_them(
+    store: FileStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "s.jsonl"
+    write_session(path, ENTRIES)
+    before = path.read_bytes()
+    noise = b"\n" * (GAP_BYTES_MAX + 100)
+    path.write_bytes(before + noise + NEW.raw + b"\n")
+    session = await store.open(path, "read")
+    rows = range(len(session.heads))
+    assert ids_of(session)[-1] == "0000000c"
+    assert session.lines_of(rows) == [session.line(row) for row in rows]
+    await session.close()
+    with pytest.raises(Outside):
+        session.lines_of(rows)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everything")

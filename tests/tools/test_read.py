@@ -239,7 +239,7 @@ async def test_an_image_that_cannot_be_sent_is_only_described(
     content: bytes, words: str, bench: Bench
 ) -> None:
     bench.put("f", content)
-    outcome = await bench.run(READ, path="f")
+    outcome = await bench.run(ReadTool(makes_smaller=False), path="f")
     assert [block["type"] for block in outcome.content] == ["text"]
     assert shown(outcome).startswith("[Image not shown: ")
     assert words in shown(outcome)

@@ -198,6 +198,11 @@ def test_what_is_sent_is_one_line_by_any_rule(value: object) -> None:
     assert len(sent.decode().splitlines()) == 1
 
 
+def test_letters_that_share_bytes_with_line_ends_stay_as_they_are() -> None:
+    payload = '"\u00a8 \u00e9 \u0105 \u2014 \u20a8 \ua8a9"'.encode()
+    assert frame(payload, Framing.LINES) == payload + b"\n"
+
+
 def test_unicode_line_ends_are_escaped_in_both_framings() -> None:
     payload = '"a\u2028b\u2029c\x85"'.encode()
     assert frame(payload, Framing.LINES) == b'"a\\u2028b\\u2029c\\u0085"\n'

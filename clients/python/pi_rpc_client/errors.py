@@ -22,6 +22,17 @@ class PiRpcError(Exception):
         return f"{self.message} ({self.kind}/{self.reason}, {self.code})"
 
 
+class DaemonNotFoundError(FileNotFoundError):
+    """There is no such command, so no daemon was started."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__(
+            f"the command {command!r} was not found: install the daemon (`pipx install .` in the "
+            "repository of pi-rpc), or say where it is: spawn(['/path/to/pi-rpc'])"
+        )
+        self.command = command
+
+
 class DaemonEndedError(Exception):
     """The daemon is gone, so nothing more will be answered.
 

@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from pi_rpc_client.errors import DaemonEndedError
+from pi_rpc_client.errors import DaemonEndedError, DaemonNotFoundError
 
 LINE_BYTES_MAX = 64 * 1024 * 1024 + 1024
 """The longest line read: what a daemon writes at most, and its envelope."""
@@ -149,16 +149,23 @@ async def running_daemon(
 ) -> AsyncIterator[DaemonProcess]:
     """A daemon that runs as long as this context.
 
-    `env` is added to this process's environment. Raises OSError when it cannot be started.
+    `env` is added to this process's environment. Raises DaemonNotFoundError when there is no such
+    command, and another OSError when it cannot be started.
     """
-    process = await anyio.open_process(
-        list(command),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        cwd=cwd,
-        env=None if env is None else {**os.environ, **env},
-    )
+    try:
+        process = await anyio.open_process(
+            list(command),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=cwd,
+            env=None if env is None else {**os.environ, **env},
+        )
+    except FileNotFoundError as error:
+        # The folder to work in may be what is missing; then the error names that.
+        if error.filename != command[0]:
+            raise
+        raise DaemonNotFoundError(command[0]) from error
     daemon = DaemonProcess(process)
     async with plain_task_group() as tasks:
         tasks.start_soon(daemon._write)

@@ -41,6 +41,7 @@ METHODS = frozenset(
         "branch/navigate",
         "branch/compare",
         "branch/summarize",
+        "branch/bring",
         "branch/label",
         "branch/forkPoints",
         "session/fork",
@@ -69,6 +70,7 @@ METHODS = frozenset(
         "queue/clear",
         "model/list",
         "model/set",
+        "model/cycle",
         "thinking/set",
         "tool/list",
         "tool/setActive",
@@ -152,8 +154,9 @@ class Image(TypedDict):
     """An image to go with a prompt."""
 
     data: str
-    """Base64."""
+    """Base64, at most 4.5 MiB of it."""
     mimeType: str
+    """image/png, image/jpeg, image/gif or image/webp."""
 
 
 class AgentPromptParams(TypedDict):
@@ -194,6 +197,9 @@ class AgentSettledNotification(TypedDict):
     runId: str
     outcome: Literal["aborted", "done", "failed", "truncated"]
     error: NotRequired[dict[str, Any]]
+    """Why it failed: `kind`, `reason`, `message`; and `reply`, what the model's server said, where
+    the last reply failed.
+    """
 
 
 class AgentStartedNotification(TypedDict):
@@ -232,6 +238,27 @@ class BoundVersion(TypedDict):
 
     version: str
     entryId: str
+
+
+class BranchBringParams(TypedDict):
+    """A conclusion of another branch."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    expectedLeaf: NotRequired[str | None]
+    """Where the caller believes the leaf stands; checked only when given."""
+    entryId: str
+    """Where that branch ends, such as `other` of a comparison."""
+    text: NotRequired[str | None]
+    """What was concluded; the last answer on that branch unless given."""
+
+
+class BranchBringResult(TypedDict):
+    """The entry of type custom_message that tells of it."""
+
+    entryId: str
+    leafId: str | None
 
 
 class BranchCompareParams(TypedDict):
@@ -382,6 +409,8 @@ class BranchNavigateResult(TypedDict):
     leafId: str | None
     draft: NotRequired[str]
     """The words of a user message that was chosen, for the editor."""
+    draftTruncated: NotRequired[bool]
+    """They are too long for the client, and are read where they stand."""
     summaryEntryId: NotRequired[str]
     summary: NotRequired[Literal["empty", "made", "none"]]
     """`empty` when it was asked for and nothing was said on what was left: there is no entry."""
@@ -421,7 +450,7 @@ class Capabilities(TypedDict):
 
     experimental: NotRequired[bool]
     ui: NotRequired[list[str]]
-    """Dialogs it can show: select, confirm, input, editor."""
+    """Dialogs it can show: select, confirm, input, editor. Others are never asked for."""
     optOut: NotRequired[list[str]]
     """Exact names of notifications it does not want."""
     maxMessageBytes: NotRequired[int | None]
@@ -436,6 +465,13 @@ class Checked(TypedDict):
     entryId: str
     text: str
     mentioned: bool
+
+
+class ChoiceAnswer(TypedDict):
+    """To `ui/select`: one of the options, or none of them."""
+
+    value: NotRequired[str | None]
+    """Null when the user closed the dialog."""
 
 
 class ClientCommand(TypedDict):
@@ -516,7 +552,7 @@ class ListedCommand(TypedDict):
     """A name that a prompt may begin with, after a slash."""
 
     name: str
-    source: Literal["client", "prompt", "skill"]
+    source: Literal["client", "extension", "prompt", "skill"]
     description: NotRequired[str]
     argumentHint: NotRequired[str]
     path: NotRequired[str]
@@ -578,6 +614,8 @@ class CompactPreviewParams(TypedDict):
     """Instead of what the settings say."""
     policy: NotRequired[Literal["default", "pi3"]]
     """`pi3` cuts where Pi would."""
+    withFiles: NotRequired[bool]
+    """False leaves out the files: to find them, all that is summarised must be read."""
 
 
 class PlannedFiles(TypedDict):
@@ -605,7 +643,8 @@ class CompactPreviewResult(TypedDict):
     messagesToSummarize: list[str]
     turnPrefix: list[str]
     kept: list[str]
-    files: PlannedFiles
+    files: NotRequired[PlannedFiles]
+    """Left out when it was not wanted."""
     previousCompactionId: NotRequired[str]
     window: NotRequired[int]
     policy: str
@@ -667,16 +706,33 @@ class CompactVerifyParams(TypedDict):
     sessionId: NotRequired[str | None]
     path: NotRequired[str | None]
     compactionId: NotRequired[str | None]
+    ask: NotRequired[bool]
+    """Whether the model of an open session is shown the summary alone and asked to restate it. Only
+    while the session is quiet. Nothing of it is stored; `restated` bears what it used.
+    """
     recompact: NotRequired[bool]
     """Whether to take the compaction back and make it again with what is missing as its focus. Only
     of the last compaction of an open session, and only when there are findings.
     """
 
 
+class FilesCheck(TypedDict):
+    """What the states of the files say of a summary."""
+
+    status: Literal["compared", "unknown"]
+    reason: NotRequired[str | None]
+    """Why it is unknown: not_open, no_versions, not_bound, or what a comparison failed of."""
+    version: NotRequired[str | None]
+    otherVersion: NotRequired[str | None]
+    changed: NotRequired[list[str]]
+    """Paths that differ from one to the other, relative to the folder."""
+    count: NotRequired[int]
+
+
 class Finding(TypedDict):
     """One thing to look at."""
 
-    slug: Literal["constraint_missing", "failure_missing", "file_missing", "file_without_evidence", "next_step_missing", "path_without_evidence", "pin_missing", "request_missing", "section_missing"]
+    slug: Literal["changed_file_missing", "changed_file_not_restated", "claimed_file_unchanged", "constraint_missing", "constraint_not_restated", "failure_missing", "file_missing", "file_without_evidence", "goal_not_restated", "next_step_missing", "next_step_not_restated", "path_without_evidence", "pin_missing", "request_missing", "request_not_restated", "restated_file_without_evidence", "section_missing"]
     entryId: NotRequired[str]
     path: NotRequired[str]
     text: NotRequired[str]
@@ -697,6 +753,18 @@ class PinCheck(TypedDict):
     status: Literal["carried", "kept", "missing"]
 
 
+class Restated(TypedDict):
+    """What a model restated, that was shown the summary and nothing else."""
+
+    goal: str
+    constraints: list[Checked]
+    """Prohibitions of the user and of the notes, and whether they were restated."""
+    changedFiles: list[str]
+    """Paths it names as changed."""
+    nextSteps: str
+    usage: NotRequired[dict[str, Any] | None]
+
+
 class CompactVerifyResult(TypedDict):
     """The summary held against what it was made of."""
 
@@ -712,11 +780,14 @@ class CompactVerifyResult(TypedDict):
     """What calls that succeeded name, earlier summaries included."""
     disk: list[OnDisk]
     """The files it names, as they stand in the working directory."""
+    versions: FilesCheck
+    """What the states of the files say, where the session's folder has them."""
     pins: list[PinCheck]
     constraints: list[Checked]
     unanswered: list[Checked]
     failures: list[Checked]
     nextSteps: str
+    restated: NotRequired[Restated]
     recompacted: NotRequired[CompactRunResult]
 
 
@@ -765,6 +836,13 @@ class CompactionStartedNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     reason: Literal["manual", "overflow", "threshold"]
     tokensBefore: int
+
+
+class ConfirmAnswer(TypedDict):
+    """To `ui/confirm`: yes or no."""
+
+    confirmed: NotRequired[bool | None]
+    """Null when the user closed the dialog."""
 
 
 class ContextDiffParams(TypedDict):
@@ -882,6 +960,8 @@ class ContextPart(TypedDict):
     """Null after a compaction until a reply reports its usage."""
     percent: float | None
     window: int
+    reserve: int
+    """Tokens of it that are kept free for the answer, as the session is configured."""
     estimate: int
     method: str
     usageEntryId: NotRequired[str]
@@ -946,6 +1026,8 @@ class QueueItem(TypedDict):
 
     id: str
     text: str
+    truncated: NotRequired[bool]
+    """The text is only the beginning, for a client that reads no longer messages."""
 
 
 class Queues(TypedDict):
@@ -987,6 +1069,8 @@ class CopiedState(TypedDict):
     parentSession: NotRequired[str]
     draft: NotRequired[str]
     """The words of the message it was forked before, for the editor."""
+    draftTruncated: NotRequired[bool]
+    """They are too long for the client, and are read where they stand."""
 
 
 class SessionBrief(TypedDict):
@@ -1040,6 +1124,13 @@ class Diagnostics(TypedDict):
     """What was odd since the start."""
 
     diagnostics: list[Diagnostic]
+
+
+class DialogOption(TypedDict):
+    """Something that can be chosen."""
+
+    value: str
+    label: str
 
 
 class DiffedFile(TypedDict):
@@ -1145,6 +1236,7 @@ class ExplainedContext(TypedDict):
     window: int | None
     """The model's context window in tokens; null when unknown."""
     reserve: int
+    """Tokens kept free for the answer, as the session is configured."""
 
 
 class ForkPoint(TypedDict):
@@ -1299,6 +1391,13 @@ LeafMovedNotification = TypedDict(
 """The leaf went elsewhere in the tree."""
 
 
+class LeftRunning(TypedDict):
+    """A process that a command of a session started and that still runs."""
+
+    pid: int
+    command: str
+
+
 class ListedModel(TypedDict):
     """A model that may be chosen."""
 
@@ -1406,26 +1505,56 @@ class ModelChangedNotification(TypedDict):
     model: ModelRef
 
 
-class ModelListResult(TypedDict):
-    """All known models, usable ones first."""
-
-    models: list[ListedModel]
-
-
-class ModelSetParams(TypedDict):
-    """The model to answer from the next request on."""
+class ModelCycleParams(TypedDict):
+    """Which way."""
 
     progressToken: NotRequired[str | int | None]
     """Names the `$/progress` notifications of this request, if any are wanted."""
     sessionId: str
-    provider: str
-    modelId: str
+    direction: NotRequired[Literal["next", "previous"]]
+
+
+class ModelCycleResult(TypedDict):
+    """The model as it is now; the same as before where there is no other."""
+
+    model: ModelRef | None
+    thinkingLevel: str
+    isScoped: bool
+    """Whether the setting `enabledModels` said which models to go through."""
+
+
+class ModelListParams(TypedDict):
+    """Which part of the list."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    cursor: NotRequired[str | None]
+
+
+class ModelListResult(TypedDict):
+    """All known models, usable ones first; a page of them where a client reads no more at once."""
+
+    models: list[ListedModel]
+    nextCursor: NotRequired[str]
+
+
+class ModelSetParams(TypedDict):
+    """The model to answer from the next request on: provider and id, or a pattern."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    provider: NotRequired[str | None]
+    modelId: NotRequired[str | None]
+    pattern: NotRequired[str | None]
+    """A part of an id or name, perhaps with a provider before it and `:level` behind it."""
 
 
 class ModelSetResult(TypedDict):
     """The model as it is now."""
 
     model: ModelRef
+    thinkingLevel: str
 
 
 class NamedVersion(TypedDict):
@@ -1491,7 +1620,7 @@ class PendingRequest(TypedDict):
     """A request to the client that waits for an answer; it is sent again."""
 
     requestId: str
-    method: Literal["command/execute", "hook/call", "permission/request", "tool/execute"]
+    method: Literal["command/execute", "hook/call", "permission/request", "tool/execute", "ui/confirm", "ui/editor", "ui/input", "ui/select"]
     params: dict[str, Any]
 
 
@@ -1634,7 +1763,7 @@ class RequestResolvedNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     requestId: str
     kind: str
-    """hook, tool, command, permission."""
+    """hook, tool, command, permission, select, confirm, input, editor."""
     outcome: str
     """answered, timeout, stopped, disconnected, failed."""
 
@@ -1661,7 +1790,7 @@ class ResourceListResult(TypedDict):
 
 
 class RetryEndedNotification(TypedDict):
-    """The retries are over: with a reply that did not fail, or with this error."""
+    """The retries are over: with an answer that did not fail, or with this error."""
 
     sessionId: str
     runtimeId: str
@@ -1669,14 +1798,15 @@ class RetryEndedNotification(TypedDict):
     """Events of a runtime count from 1 without gaps."""
     subscriptionIds: list[str]
     """The subscriptions of this client that hear it."""
-    runId: str
+    runId: str | None
     attempt: int
     success: bool
+    of: Literal["reply", "summary"]
     error: NotRequired[dict[str, Any]]
 
 
 class RetryScheduledNotification(TypedDict):
-    """A reply failed for a reason that may pass, and is asked for again after a while."""
+    """A request failed for a reason that may pass, and is made again after a while."""
 
     sessionId: str
     runtimeId: str
@@ -1684,12 +1814,15 @@ class RetryScheduledNotification(TypedDict):
     """Events of a runtime count from 1 without gaps."""
     subscriptionIds: list[str]
     """The subscriptions of this client that hear it."""
-    runId: str
+    runId: str | None
+    """Null for a summary that is asked for outside of runs."""
     attempt: int
     """Retries count from 1, until a reply does not fail."""
     maxAttempts: int
     delayMs: int
     error: dict[str, Any]
+    of: Literal["reply", "summary"]
+    """What is asked for again; a summary inside a run has retries of its own."""
 
 
 class RunParams(TypedDict):
@@ -1757,6 +1890,24 @@ class SessionCloneParams(TypedDict):
     follow: NotRequired[bool]
 
 
+class WorktreeOfEnded(TypedDict):
+    """The work tree that was made for a session."""
+
+    path: str
+    removed: bool
+    reason: NotRequired[str]
+    """Why it is still there: not_asked, in_use, commits_would_be_lost, files_would_be_lost, ..."""
+    version: NotRequired[str]
+    """The version of its files that is kept when they are removed."""
+
+
+class SessionCloseResult(TypedDict):
+    """It is closed."""
+
+    worktree: NotRequired[WorktreeOfEnded]
+    """Only for a session that stood in a work tree made for it."""
+
+
 class SessionClosedNotification(TypedDict):
     """A runtime is over; its last event."""
 
@@ -1782,6 +1933,17 @@ class SessionDeleteResult(TypedDict):
     """Where the file lies now."""
 
     trashedTo: NotRequired[str]
+    worktree: NotRequired[WorktreeOfEnded]
+    """Only for a session that stood in a work tree made for it."""
+
+
+class SessionEndParams(TypedDict):
+    """Which session ends, and whether the work tree made for it goes too."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    removeWorktree: NotRequired[bool]
 
 
 class SessionEntriesParams(TypedDict):
@@ -1870,6 +2032,8 @@ class SessionForkParams(TypedDict):
     entryId: str
     position: NotRequired[Literal["at", "before"]]
     """`before` a user message, or `at` any entry."""
+    worktree: NotRequired[bool]
+    """Make it a git work tree of its own to stand in, instead of `cwd`."""
 
 
 class SessionImportParams(TypedDict):
@@ -2190,7 +2354,7 @@ class SessionSubscribeResult(TypedDict):
     gap: NotRequired[bool]
     """True when events after `since` are gone: read entries from `cursor` on."""
     cursor: NotRequired[str]
-    """With a gap: the leaf's id, for session/entries or session/read."""
+    """With a gap: what was missed stands after this entry in session/entries; null: all may be."""
     state: SessionState
     pending: list[PendingRequest]
     """Requests to the client that wait for an answer; each is sent again."""
@@ -2364,6 +2528,13 @@ class StoredParams(TypedDict):
     path: NotRequired[str | None]
 
 
+class TextAnswer(TypedDict):
+    """To `ui/input` and `ui/editor`: what the user wrote."""
+
+    text: NotRequired[str | None]
+    """Null when the user closed the dialog."""
+
+
 class ThinkingChangedNotification(TypedDict):
     """Another thinking level holds from the next request on."""
 
@@ -2529,6 +2700,74 @@ class TurnStartedNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     runId: str
     turn: int
+
+
+class UiConfirmParams(TypedDict):
+    """A question that is answered with yes or no."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    title: str
+    message: NotRequired[str]
+    default: NotRequired[bool]
+    """What holds without an answer."""
+
+
+class UiEditorParams(TypedDict):
+    """A text to edit."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    title: str
+    message: NotRequired[str]
+    text: NotRequired[str]
+    """What stands in it at first."""
+    default: NotRequired[str]
+    """What holds without an answer."""
+
+
+class UiInputParams(TypedDict):
+    """A line of text."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    title: str
+    message: NotRequired[str]
+    placeholder: NotRequired[str]
+    default: NotRequired[str]
+    """What holds without an answer."""
+
+
+class UiSelectParams(TypedDict):
+    """A choice of one."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    title: str
+    message: NotRequired[str]
+    options: list[DialogOption]
+    default: NotRequired[str]
+    """The value that holds without an answer; null for none."""
 
 
 class UnregisterParams(TypedDict):
@@ -2699,6 +2938,8 @@ class WorkspaceStatusResult(TypedDict):
     """Why there are none, when there are none."""
     acknowledged: bool
     """False while a drift after a move was not taken note of."""
+    processes: NotRequired[list[LeftRunning]]
+    """What this session's commands started and still runs, at most a hundred; null: not known."""
 
 
 class WorkspaceVersionsParams(TypedDict):
@@ -3034,10 +3275,10 @@ class Calls(Protocol):
     async def call(self, method: Literal["session/rename"], params: SessionRenameParams) -> SessionRenameResult: ...
 
     @overload
-    async def call(self, method: Literal["session/close"], params: SessionParams) -> Done: ...
+    async def call(self, method: Literal["session/close"], params: SessionEndParams) -> SessionCloseResult: ...
 
     @overload
-    async def call(self, method: Literal["session/delete"], params: SessionParams) -> SessionDeleteResult: ...
+    async def call(self, method: Literal["session/delete"], params: SessionEndParams) -> SessionDeleteResult: ...
 
     @overload
     async def call(self, method: Literal["session/import"], params: SessionImportParams) -> OpenedState: ...
@@ -3080,6 +3321,9 @@ class Calls(Protocol):
 
     @overload
     async def call(self, method: Literal["branch/summarize"], params: BranchSummarizeParams) -> BranchSummarizeResult: ...
+
+    @overload
+    async def call(self, method: Literal["branch/bring"], params: BranchBringParams) -> BranchBringResult: ...
 
     @overload
     async def call(self, method: Literal["branch/label"], params: BranchLabelParams) -> BranchLabelResult: ...
@@ -3160,10 +3404,13 @@ class Calls(Protocol):
     async def call(self, method: Literal["queue/clear"], params: SessionParams) -> Queues: ...
 
     @overload
-    async def call(self, method: Literal["model/list"], params: NoParams | None = None) -> ModelListResult: ...
+    async def call(self, method: Literal["model/list"], params: ModelListParams | None = None) -> ModelListResult: ...
 
     @overload
     async def call(self, method: Literal["model/set"], params: ModelSetParams) -> ModelSetResult: ...
+
+    @overload
+    async def call(self, method: Literal["model/cycle"], params: ModelCycleParams) -> ModelCycleResult: ...
 
     @overload
     async def call(self, method: Literal["thinking/set"], params: ThinkingSetParams) -> ThinkingSetResult: ...

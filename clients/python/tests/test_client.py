@@ -12,7 +12,12 @@ from typing import Any
 import anyio
 import pytest
 from pi_rpc_client.client import NOTIFICATIONS_WAITING_MAX, PiRpcClient
-from pi_rpc_client.errors import DaemonEndedError, NotificationsLostError, PiRpcError
+from pi_rpc_client.errors import (
+    DaemonEndedError,
+    DaemonNotFoundError,
+    NotificationsLostError,
+    PiRpcError,
+)
 from pi_rpc_client.process import running_daemon
 from pi_rpc_client.types import Notification
 
@@ -41,6 +46,17 @@ def spawned(
         (folder / "script.json").write_text(json.dumps(script))
         env["PI_RPC_SCRIPT"] = str(folder / "script.json")
     return PiRpcClient.spawn(DAEMON, env=env, name="test")
+
+
+async def test_a_command_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DaemonNotFoundError, match=r"'pi-nowhere' was not found: install"):
+        async with PiRpcClient.spawn(["pi-nowhere"]):
+            pass
+    with pytest.raises(FileNotFoundError) as told:
+        async with PiRpcClient.spawn(DAEMON, cwd=tmp_path / "gone"):
+            pass
+    assert not isinstance(told.value, DaemonNotFoundError)
+    assert Path(told.value.filename) == tmp_path / "gone"
 
 
 def pretending(code: str) -> Sequence[str]:

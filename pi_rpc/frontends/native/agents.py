@@ -6,7 +6,8 @@ import msgspec
 
 from pi_rpc.core.errors import Overfull, Stopped
 from pi_rpc.core.events import Outcome, QueueMode
-from pi_rpc.core.messages import Block, image_block
+from pi_rpc.core.images import checked_image
+from pi_rpc.core.messages import Block
 from pi_rpc.core.turns import QueueName
 from pi_rpc.frontends.native.connection import Connection, queues_of, queues_shape
 from pi_rpc.frontends.native.method import Method
@@ -20,8 +21,9 @@ class Image(msgspec.Struct, frozen=True, rename="camel"):
     """An image to go with a prompt."""
 
     data: str
-    """Base64."""
+    """Base64, at most 4.5 MiB of it."""
     mime_type: str
+    """image/png, image/jpeg, image/gif or image/webp."""
 
 
 class WordsParams(SessionParams, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ async def _looked_at(
 
 
 def _blocks(images: list[Image]) -> list[Block]:
-    return [image_block(image.data, image.mime_type) for image in images]
+    return [checked_image(image.data, image.mime_type) for image in images]
 
 
 def _admitted(admission: Admission, outcome: Outcome | None = None) -> AgentPromptResult:
@@ -175,7 +177,7 @@ async def wait(connection: Connection, params: RunParams) -> RunResult:
 def queue(connection: Connection, params: SessionParams) -> Queues:
     """What waits for the model."""
     session = connection.host.session(params.session_id)
-    return queues_shape(session)
+    return queues_shape(connection, session)
 
 
 class QueueConfigureParams(SessionParams, frozen=True, kw_only=True):
@@ -231,7 +233,7 @@ def remove(connection: Connection, params: QueueRemoveParams) -> QueueItem:
 def clear(connection: Connection, params: SessionParams) -> Queues:
     """Take all waiting messages back; their words are answered."""
     session = connection.host.session(params.session_id)
-    return queues_of(session, *prompting.clear_queues(session))
+    return queues_of(connection, session, *prompting.clear_queues(session))
 
 
 METHODS = (

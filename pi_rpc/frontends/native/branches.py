@@ -9,9 +9,9 @@ from pi_rpc.core.branches import Branch, branch_at, segment
 from pi_rpc.core.branching import Position, fork_points
 from pi_rpc.core.events import Environment
 from pi_rpc.core.tree import Tree
-from pi_rpc.frontends.native.connection import Connection
+from pi_rpc.frontends.native.connection import Connection, shown_name
 from pi_rpc.frontends.native.method import Method
-from pi_rpc.frontends.native.paging import fitting
+from pi_rpc.frontends.native.paging import fitting, readable
 from pi_rpc.frontends.native.sessions import leaf_of, page_start
 from pi_rpc.frontends.native.shapes import (
     CopiedState,
@@ -24,7 +24,7 @@ from pi_rpc.session.host import Copied, Copying
 from pi_rpc.session.navigating import SummaryMade, navigate, set_label
 from pi_rpc.session.prompting import start_from_queue
 from pi_rpc.session.session import Session
-from pi_rpc.session.summarising import SummaryWish, summarize_branch
+from pi_rpc.session.summarising import SummaryWish, bring_conclusion, summarize_branch
 
 IDS_TOLD_MAX = 1000
 """How many entry ids of one side a comparison names; the count is always whole."""
@@ -60,6 +60,8 @@ class BranchNavigateResult(Result, frozen=True, kw_only=True):
     leaf_id: str | None
     draft: str | None = None
     """The words of a user message that was chosen, for the editor."""
+    draft_truncated: bool = False
+    """They are too long for the client, and are read where they stand."""
     summary_entry_id: str | None = None
     summary: SummaryMade = "none"
     """`empty` when it was asked for and nothing was said on what was left: there is no entry."""
@@ -75,9 +77,11 @@ async def navigate_(connection: Connection, params: BranchNavigateParams) -> Bra
     finally:
         # Words that came while a summary was made have waited for this.
         start_from_queue(session, connection.host.tasks)
+    draft, is_truncated = readable(connection, moved.draft)
     return BranchNavigateResult(
         leaf_id=moved.leaf_id,
-        draft=moved.draft,
+        draft=draft,
+        draft_truncated=is_truncated,
         summary_entry_id=moved.summary_id,
         summary=moved.summary,
         environment=moved.environment,
@@ -118,6 +122,29 @@ async def summarize(connection: Connection, params: BranchSummarizeParams) -> Br
         summary_entry_id=entry_id,
         summary="empty" if entry_id is None else "made",
     )
+
+
+class BranchBringParams(MoveParams, frozen=True, kw_only=True):
+    """A conclusion of another branch."""
+
+    entry_id: str
+    """Where that branch ends, such as `other` of a comparison."""
+    text: str | None = None
+    """What was concluded; the last answer on that branch unless given."""
+
+
+class BranchBringResult(Result, frozen=True, kw_only=True):
+    """The entry of type custom_message that tells of it."""
+
+    entry_id: str
+    leaf_id: str | None
+
+
+async def bring(connection: Connection, params: BranchBringParams) -> BranchBringResult:
+    """Tell the model on this branch what was concluded on another one; no model is asked."""
+    session = _moved(connection, params)
+    entry_id = await bring_conclusion(session, params.entry_id, params.text)
+    return BranchBringResult(entry_id=entry_id, leaf_id=session.leaf_id)
 
 
 class BranchLabelParams(SessionParams, frozen=True, kw_only=True):
@@ -207,7 +234,7 @@ def _tip(tree: Tree, branch: Branch, current: bool) -> Tip:
         size=branch.size,
         timestamp=entry.timestamp,
         text=branch.text,
-        label=tree.label_of(entry.id),
+        label=shown_name(tree.label_of(entry.id)),
         files=_files(branch.files),
         current=current,
     )
@@ -323,6 +350,8 @@ class SessionForkParams(CopyParams, frozen=True, kw_only=True):
     entry_id: str
     position: Position = "before"
     """`before` a user message, or `at` any entry."""
+    worktree: bool = False
+    """Make it a git work tree of its own to stand in, instead of `cwd`."""
 
 
 class SessionCloneParams(CopyParams, frozen=True, kw_only=True):
@@ -332,7 +361,7 @@ class SessionCloneParams(CopyParams, frozen=True, kw_only=True):
 async def fork(connection: Connection, params: SessionForkParams) -> CopiedState:
     """Make a session that ends before a user message, or at an entry."""
     source = _moved(connection, params)
-    copying = _copying(params, "fork", params.entry_id, params.position)
+    copying = _copying(params, "fork", params.entry_id, params.position, params.worktree)
     copied = await connection.host.copy(source, copying)
     return _copied_state(connection, copied, params.follow)
 
@@ -349,6 +378,7 @@ def _copying(
     reason: Literal["fork", "clone"],
     entry_id: str | None,
     position: Position,
+    worktree: bool = False,
 ) -> Copying:
     return Copying(
         reason=reason,
@@ -357,13 +387,15 @@ def _copying(
         cwd=params.cwd,
         new_session_id=params.new_session_id,
         activate=params.activate,
+        worktree=worktree,
     )
 
 
 def _copied_state(connection: Connection, copied: Copied, follow: bool) -> CopiedState:
     subscription_id = connection.hear(copied.session, follow)
     fields = connection.state_fields(copied.session, subscription_id)
-    return CopiedState(**fields, draft=copied.draft)
+    draft, is_truncated = readable(connection, copied.draft)
+    return CopiedState(**fields, draft=draft, draft_truncated=is_truncated)
 
 
 METHODS = (
@@ -388,6 +420,13 @@ METHODS = (
         BranchSummarizeParams,
         BranchSummarizeResult,
         summarize,
+    ),
+    Method(
+        "branch/bring",
+        "Bring over what another branch concluded.",
+        BranchBringParams,
+        BranchBringResult,
+        bring,
     ),
     Method("branch/label", "Label an entry.", BranchLabelParams, BranchLabelResult, label),
     Method(

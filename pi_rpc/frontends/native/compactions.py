@@ -8,10 +8,11 @@ from pi_rpc.core.events import Environment
 from pi_rpc.core.file_lists import FileLists
 from pi_rpc.core.policy import POLICIES
 from pi_rpc.core.projection import Projection, project
-from pi_rpc.core.thresholds import CompactionSettings, Limits
-from pi_rpc.core.verifying import Checked, Finding, PinCheck, verify
+from pi_rpc.core.recalling import FilesCheck, Restated
+from pi_rpc.core.thresholds import CompactionSettings
+from pi_rpc.core.verifying import Checked, Finding, PinCheck
 from pi_rpc.frontends.native.connection import Connection
-from pi_rpc.frontends.native.contexts import PolicyName, window_of
+from pi_rpc.frontends.native.contexts import PolicyName, limits_at, window_of
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.sessions import leaf_of
 from pi_rpc.frontends.native.shapes import (
@@ -30,9 +31,10 @@ from pi_rpc.session.condensing import (
     pin_words,
     refusal_to_compact,
 )
-from pi_rpc.session.folders import on_disk
+from pi_rpc.session.prompting import start_from_queue
 from pi_rpc.session.reading import View
 from pi_rpc.session.undoing import undo_compaction
+from pi_rpc.session.verifying import Verified, ask_to_restate, verify_summary
 
 
 class CompactPreviewParams(StoredParams, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class CompactPreviewParams(StoredParams, frozen=True, kw_only=True):
     """Instead of what the settings say."""
     policy: PolicyName = "default"
     """`pi3` cuts where Pi would."""
+    with_files: bool = True
+    """False leaves out the files: to find them, all that is summarised must be read."""
 
 
 class PlannedFiles(Result, frozen=True, kw_only=True):
@@ -71,7 +75,8 @@ class CompactPreviewResult(Result, frozen=True, kw_only=True):
     messages_to_summarize: list[str]
     turn_prefix: list[str]
     kept: list[str]
-    files: PlannedFiles
+    files: PlannedFiles | None = None
+    """Left out when it was not wanted."""
     previous_compaction_id: str | None = None
     window: int | None = None
     policy: str
@@ -85,14 +90,16 @@ async def preview(connection: Connection, params: CompactPreviewParams) -> Compa
     projection = _projection(view, params)
     keep = params.keep_recent_tokens
     if keep is None:
-        keep = _limits(connection, view).keep_recent_tokens
+        keep = limits_at(connection, view).keep_recent_tokens
     window = window_of(connection, view)
     plan = plan_compaction(projection, keep)
     if plan is None:
         return _nothing_to_do(projection, keep, window)
     system = projection.system()
     system_tokens = 0 if system is None else projection.policy.tokens_of(system)
-    files = files_of(plan, counts_failed=params.policy == "pi3")
+    files = None
+    if params.with_files:
+        files = _files(files_of(plan, counts_failed=params.policy == "pi3"))
     return CompactPreviewResult(
         leaf_id=view.tree.id_or_none(projection.leaf_row),
         first_kept_entry_id=plan.first_kept_id,
@@ -103,7 +110,7 @@ async def preview(connection: Connection, params: CompactPreviewParams) -> Compa
         messages_to_summarize=_ids(plan, plan.history),
         turn_prefix=_ids(plan, plan.prefix),
         kept=_ids(plan, plan.kept),
-        files=_files(files),
+        files=files,
         previous_compaction_id=plan.previous_id,
         window=window,
         policy=projection.policy.id,
@@ -118,17 +125,8 @@ def _projection(view: View, params: CompactPreviewParams) -> Projection:
     return project(view.tree, leaf_row, policy)
 
 
-def _limits(connection: Connection, view: View) -> Limits:
-    if view.live is not None:
-        return limits_of(view.live)
-    provider, model_id = view.projection.model or ("", "")
-    settings = connection.host.around.compaction
-    return settings.limits_for(provider, model_id).within(window_of(connection, view))
-
-
 def _ids(plan: CompactionPlan, rows: list[int]) -> list[str]:
-    id_of = plan.projection.tree.heads.id_of
-    return list(dict.fromkeys(id_of(row) for row in plan.speaking(rows)))
+    return plan.projection.tree.heads.ids_of(plan.speaking(rows))
 
 
 def _files(files: FileLists) -> PlannedFiles:
@@ -311,6 +309,11 @@ class CompactVerifyParams(StoredParams, frozen=True, kw_only=True):
     """Which summary to check; the last one of the path unless it is named."""
 
     compaction_id: str | None = None
+    ask: bool = False
+    """Whether the model of an open session is shown the summary alone and asked to restate it.
+
+    Only while the session is quiet. Nothing of it is stored; `restated` bears what it used.
+    """
     recompact: bool = False
     """Whether to take the compaction back and make it again with what is missing as its focus.
 
@@ -340,21 +343,25 @@ class CompactVerifyResult(Result, frozen=True, kw_only=True):
     """What calls that succeeded name, earlier summaries included."""
     disk: list[OnDisk]
     """The files it names, as they stand in the working directory."""
+    versions: FilesCheck
+    """What the states of the files say, where the session's folder has them."""
     pins: list[PinCheck]
     constraints: list[Checked]
     unanswered: list[Checked]
     failures: list[Checked]
     next_steps: str
+    restated: Restated | None = None
     recompacted: CompactRunResult | None = None
 
 
 async def verify_(connection: Connection, params: CompactVerifyParams) -> CompactVerifyResult:
-    """Hold a summary against the entries it stands for, and against the disk."""
+    """Hold a summary against the entries it stands for, the disk, and what a model makes of it."""
     view = await connection.host.view(params.which)
-    policy = view.projection.policy
-    found = verify(view.tree, view.leaf_row, policy, params.compaction_id)
-    cwd = str(view.live.cwd) if view.live is not None else view.header.cwd
-    paths = [*found.files.read, *found.files.modified]
+    verified = await verify_summary(view, params.compaction_id)
+    restated = None
+    if params.ask:
+        restated, verified = await _restated(connection, view, verified)
+    found = verified.checked
     recompacted = None
     if params.recompact and found.findings:
         session = connection.host.session(view.header.session_id)
@@ -370,14 +377,28 @@ async def verify_(connection: Connection, params: CompactVerifyParams) -> Compac
         missing_sections=found.sections,
         files=_files(found.files),
         evidence=_files(found.evidence),
-        disk=[OnDisk(path=path, exists=there) for path, there in await on_disk(cwd, paths)],
+        disk=[OnDisk(path=path, exists=there) for path, there in verified.disk],
+        versions=verified.versions,
         pins=found.pins,
         constraints=found.constraints,
         unanswered=found.unanswered,
         failures=found.failures,
         next_steps=found.next_steps,
+        restated=restated,
         recompacted=recompacted,
     )
+
+
+async def _restated(
+    connection: Connection, view: View, verified: Verified
+) -> tuple[Restated, Verified]:
+    session = connection.host.session(view.header.session_id)
+    try:
+        with session.acting("verify"), session.summarising() as live:
+            return await ask_to_restate(session, verified, live.stop)
+    finally:
+        # Words that came while the model was asked have waited for this.
+        start_from_queue(session, connection.host.tasks)
 
 
 def _last_compaction_id(view: View) -> str | None:

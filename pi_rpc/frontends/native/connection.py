@@ -13,7 +13,7 @@ from pi_rpc.core.messages import JsonObject
 from pi_rpc.frontends.native.arrivals import Arrivals
 from pi_rpc.frontends.native.handshake import outbound_limit_bytes
 from pi_rpc.frontends.native.serving import Serving
-from pi_rpc.frontends.native.shapes import ModelRef, QueueItem, Queues
+from pi_rpc.frontends.native.shapes import NAME_CHARS_SHOWN_MAX, ModelRef, QueueItem, Queues
 from pi_rpc.frontends.native.subscriptions import Subscriptions
 from pi_rpc.session.host import Host
 from pi_rpc.session.navigating import visible_leaf_id
@@ -65,7 +65,7 @@ class Capabilities(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
     experimental: bool = False
     ui: list[str] = []
-    """Dialogs it can show: select, confirm, input, editor."""
+    """Dialogs it can show: select, confirm, input, editor. Others are never asked for."""
     opt_out: list[str] = []
     """Exact names of notifications it does not want."""
     max_message_bytes: int | None = None
@@ -116,6 +116,7 @@ class Connection:
         self.capabilities = capabilities
         self.subscriptions.opt_out = frozenset(capabilities.opt_out)
         self.serving.serves_permissions = capabilities.permissions
+        self.serving.dialogs = frozenset(capabilities.ui)
         self.outlet.outbound_limit_bytes = outbound_limit_bytes(
             capabilities.max_message_bytes, self.outlet.outbound_limit_bytes
         )
@@ -157,7 +158,7 @@ class Connection:
             "subscription_id": subscription_id,
             "path": None if stored.path is None else str(stored.path),
             "cwd": str(session.cwd),
-            "name": session.tree.name(),
+            "name": shown_name(session.tree.name()),
             "mode": "own" if stored.writable else "read",
             "leaf_id": session.leaf_id,
             "visible_leaf_id": visible_leaf_id(session),
@@ -167,23 +168,39 @@ class Connection:
             "running": session.run is not None,
             "run_id": None if session.run is None else session.run.run_id,
             "compacting": session.is_compacting,
-            "queue": queues_shape(session),
+            "queue": queues_shape(self, session),
             "interrupted": [call.id for call in session.interrupted],
             "environment": environment_shape(session.environment),
             "parent_session": session.header.parent_session,
         }
 
 
-def queues_shape(session: Session) -> Queues:
+def shown_name(name: str | None) -> str | None:
+    """A name or label as far as it is shown."""
+    return None if name is None else name[:NAME_CHARS_SHOWN_MAX]
+
+
+def queues_shape(connection: Connection, session: Session) -> Queues:
     """Both queues as clients see them."""
-    return queues_of(session, session.steering, session.follow_up)
+    return queues_of(connection, session, session.steering, session.follow_up)
 
 
-def queues_of(session: Session, steering: list[Queued], follow_up: list[Queued]) -> Queues:
+def queues_of(
+    connection: Connection, session: Session, steering: list[Queued], follow_up: list[Queued]
+) -> Queues:
     """Messages that wait or have waited, with the modes of their queues."""
+    count = max(len(steering) + len(follow_up), 1)
+    # Escaped, a character takes up to six bytes; half is left for everything else.
+    chars_max = connection.outlet.outbound_limit_bytes // 12 // count
+
+    def shown(item: Queued) -> QueueItem:
+        return QueueItem(
+            id=item.id, text=item.text[:chars_max], truncated=len(item.text) > chars_max
+        )
+
     return Queues(
-        steering=[QueueItem(id=item.id, text=item.text) for item in steering],
-        follow_up=[QueueItem(id=item.id, text=item.text) for item in follow_up],
+        steering=list(map(shown, steering)),
+        follow_up=list(map(shown, follow_up)),
         steering_mode=session.queue_modes.steering,
         follow_up_mode=session.queue_modes.follow_up,
     )

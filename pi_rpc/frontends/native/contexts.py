@@ -12,6 +12,7 @@ from pi_rpc.core.errors import Invalid
 from pi_rpc.core.policy import POLICIES, Policy
 from pi_rpc.core.projection import Form, Projection, project
 from pi_rpc.core.receipt import Receipt, explain
+from pi_rpc.core.thresholds import Limits
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.paging import page_bytes_max, shortened
@@ -23,14 +24,12 @@ from pi_rpc.frontends.native.shapes import (
     SessionParams,
     StoredParams,
 )
+from pi_rpc.session.compacting import limits_of
 from pi_rpc.session.compacting import window_of as session_window
 from pi_rpc.session.navigating import edit_context
 from pi_rpc.session.reading import View
 
 PolicyName = Literal["default", "pi3"]
-
-RESERVE_TOKENS = 16_384
-"""Tokens kept free for the answer, as Pi has it by default."""
 
 
 class ContextParams(StoredParams, frozen=True, kw_only=True):
@@ -123,6 +122,7 @@ class ExplainedContext(Receipt, frozen=True, kw_only=True, rename="camel"):
     window: int | None
     """The model's context window in tokens; null when unknown."""
     reserve: int
+    """Tokens kept free for the answer, as the session is configured."""
 
 
 async def explain_(connection: Connection, params: ContextParams) -> ExplainedContext:
@@ -132,7 +132,8 @@ async def explain_(connection: Connection, params: ContextParams) -> ExplainedCo
     policy: Policy = POLICIES[params.policy]
     receipt = explain(view.tree, leaf_row, policy, view.header.session_id, view.stored.size_bytes)
     told = {name: getattr(receipt, name) for name in receipt.__struct_fields__}
-    return ExplainedContext(**told, window=window_of(connection, view), reserve=RESERVE_TOKENS)
+    window, limits = window_of(connection, view), limits_at(connection, view)
+    return ExplainedContext(**told, window=window, reserve=limits.reserve_tokens)
 
 
 def window_of(connection: Connection, view: View) -> int | None:
@@ -146,10 +147,23 @@ def window_of(connection: Connection, view: View) -> int | None:
     return None
 
 
+def limits_at(connection: Connection, view: View) -> Limits:
+    """The limits a session is compacted by, fitted into its model's window.
+
+    One that nobody has opened goes by the settings it would be opened with.
+    """
+    if view.live is not None:
+        return limits_of(view.live)
+    provider, model_id = view.projection.model or ("", "")
+    settings = connection.host.around.compaction
+    return settings.limits_for(provider, model_id).within(window_of(connection, view))
+
+
 async def usage(connection: Connection, params: ContextParams) -> ContextUsage:
     """How full the context is, by part."""
     view = await connection.host.view(params.which)
-    return usage_of(_projection(view, params), window_of(connection, view), RESERVE_TOKENS)
+    window, limits = window_of(connection, view), limits_at(connection, view)
+    return usage_of(_projection(view, params), window, limits.reserve_tokens)
 
 
 class ContextDiffParams(StoredParams, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class SessionRepairResult(Result, frozen=True, kw_only=True):
 
 
 async def repair_(connection: Connection, params: StoredParams) -> SessionRepairResult:
-    """Make a session readable to the end, losing no byte."""
+    """Make a session that nobody has open readable to the end, losing no byte."""
     done = await repair(connection.host, params.which)
     return SessionRepairResult(
         steps=done.steps, backup=None if done.backup is None else str(done.backup)

@@ -160,8 +160,9 @@ class Diagnostics(Result, frozen=True, kw_only=True):
 
 def diagnostics(connection: Connection, params: NoParams) -> Diagnostics:
     """What was odd at start-up and since."""
-    of_models = connection.host.around.models.diagnostics()
-    return Diagnostics(diagnostics=[*connection.diagnostics, *of_models])
+    around = connection.host.around
+    met = [*connection.diagnostics, *around.diagnostics, *around.models.diagnostics()]
+    return Diagnostics(diagnostics=met)
 
 
 METHODS = (

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.shapes import Params
 
 Handler = Callable[..., Any]

@@ -50,25 +50,31 @@ class AgentSettledNotification(Notice, frozen=True, kw_only=True, omit_defaults=
     run_id: str
     outcome: Outcome
     error: JsonObject | None = None
+    """Why it failed: `kind`, `reason`, `message`; and `reply`, what the model's server said, where
+    the last reply failed."""
 
 
 class RetryScheduledNotification(Notice, frozen=True, kw_only=True):
-    """A reply failed for a reason that may pass, and is asked for again after a while."""
+    """A request failed for a reason that may pass, and is made again after a while."""
 
-    run_id: str
+    run_id: str | None
+    """Null for a summary that is asked for outside of runs."""
     attempt: int
     """Retries count from 1, until a reply does not fail."""
     max_attempts: int
     delay_ms: int
     error: JsonObject
+    of: events.RetriedRequest
+    """What is asked for again; a summary inside a run has retries of its own."""
 
 
 class RetryEndedNotification(Notice, frozen=True, kw_only=True, omit_defaults=True):
-    """The retries are over: with a reply that did not fail, or with this error."""
+    """The retries are over: with an answer that did not fail, or with this error."""
 
-    run_id: str
+    run_id: str | None
     attempt: int
     success: bool
+    of: events.RetriedRequest
     error: JsonObject | None = None
 
 
@@ -297,7 +303,7 @@ class RequestResolvedNotification(Notice, frozen=True, kw_only=True):
 
     request_id: str
     kind: str
-    """hook, tool, command, permission."""
+    """hook, tool, command, permission, select, confirm, input, editor."""
     outcome: str
     """answered, timeout, stopped, disconnected, failed."""
 

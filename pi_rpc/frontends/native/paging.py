@@ -15,6 +15,8 @@ POINTER_BYTES = 256
 
 _Item = TypeVar("_Item", bound=msgspec.Struct)
 
+_encoder = msgspec.json.Encoder()
+
 
 def page_bytes_max(connection: Connection) -> int:
     """How many bytes the items of a page may take together; the answer around them is small."""
@@ -32,11 +34,25 @@ def fitting(connection: Connection, items: Iterable[_Item]) -> list[_Item]:
     room = page_bytes_max(connection)
     page: list[_Item] = []
     for item in items:
-        room -= len(encode(msgspec.to_builtins(item)))
+        room -= _size(item)
         if page and room < 0:
             break
         page.append(item)
     return page
+
+
+def readable(connection: Connection, text: str | None) -> tuple[str | None, bool]:
+    """A text if an answer can carry it, else none; and whether it was left out."""
+    if text is None or len(encode(text)) <= item_bytes_max(connection):
+        return text, False
+    return None, True
+
+
+def _size(item: msgspec.Struct) -> int:
+    try:
+        return len(_encoder.encode(item))
+    except UnicodeEncodeError:
+        return len(encode(msgspec.to_builtins(item)))
 
 
 def shortened(connection: Connection, message: JsonObject) -> tuple[JsonObject, int]:

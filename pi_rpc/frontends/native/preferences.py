@@ -94,7 +94,7 @@ class ListedCommand(Result, frozen=True, kw_only=True):
     """A name that a prompt may begin with, after a slash."""
 
     name: str
-    source: Literal["client", "skill", "prompt"]
+    source: Literal["client", "extension", "skill", "prompt"]
     description: str = ""
     argument_hint: str | None = None
     path: str | None = None
@@ -108,17 +108,17 @@ class CommandListResult(Result, frozen=True, kw_only=True):
 
 
 def commands(connection: Connection, params: SessionParams) -> CommandListResult:
-    """Commands of clients, skills as `skill:name`, and prompt templates."""
+    """Commands of clients and extensions, skills as `skill:name`, and prompt templates."""
     session = connection.host.session(params.session_id)
     offered = session.around.consulting.commands(session.session_id)
     listed = [
         ListedCommand(
             name=one.name,
-            source="client",
+            source=offer.source,
             description=one.description,
             argument_hint=one.argument_hint,
         )
-        for _, one in offered
+        for offer, one in offered
     ]
     return CommandListResult(commands=listed + _of_files(session))
 

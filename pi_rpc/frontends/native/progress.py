@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.ports import Meter
+from pi_rpc.core.meter import Meter
 from pi_rpc.frontends.native.notifications import ProgressValue
 
 REPORT_EACH_S = 0.25

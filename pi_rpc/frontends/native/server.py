@@ -1,7 +1,7 @@
 """Handshake, decoding by the table, dispatch: requests in, answers out."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from inspect import isawaitable
 from typing import Any
@@ -10,7 +10,7 @@ import msgspec
 
 from pi_rpc.core.errors import Experimental, Failure, Invalid, Stopped
 from pi_rpc.core.events import Diagnostic
-from pi_rpc.core.ports import Meter
+from pi_rpc.core.meter import Meter
 from pi_rpc.frontends.native.connection import Connection, WireLimits
 from pi_rpc.frontends.native.errors import not_initialized, rpc_error
 from pi_rpc.frontends.native.method import Method
@@ -30,6 +30,7 @@ NAMING = ("session_id", "replaces")
 """Fields of params that name a session which has to be there."""
 
 _PLACE = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
+_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`")
 
 
 class Server:
@@ -77,6 +78,9 @@ class Server:
         # Asking whether something can be awaited costs more than most answers do.
         if isinstance(answer, msgspec.Struct | msgspec.Raw) or not isawaitable(answer):
             return answer
+        if not connection.outlet.has_room and isinstance(answer, Coroutine):
+            # Nobody will start it, so it is let go of here and not only what stands around it.
+            answer.close()
         return _awaited(connection, method, params, answer, meter)
 
     def notified(self, notification: Notification) -> None:
@@ -85,6 +89,11 @@ class Server:
             self._leave()
         elif notification.method == "tool/progress" and self.connection is not None:
             self.connection.serving.progressed(notification.params)
+
+    def end(self) -> None:
+        """Begin nothing any more, neither what comes nor what still waits for a session."""
+        if self.connection is not None:
+            self.connection.shutting_down = True
 
     def closed(self) -> None:
         """The client is gone."""
@@ -126,12 +135,21 @@ def _bad_params(method: Method, text: str) -> Invalid:
     place = _PLACE.search(text)
     if "got `array`" in text and place is None:
         return Invalid("params_by_name", "params are given by name, in an object")
+    problem = text if place is None else text[: place.start()]
     return Invalid(
         "bad_params",
         f"{method.name}: {text}",
-        path="" if place is None else place["path"],
-        problem=text[: place.start()] if place is not None else text,
+        path=_path(place["path"] if place is not None else "", problem),
+        problem=problem,
     )
+
+
+def _path(place: str, problem: str) -> str:
+    """Where the mistake is. The decoder names the object around a field that is not as it should be
+    there, not the field.
+    """
+    field = _FIELD.fullmatch(problem)
+    return place if field is None else f"{place}.{field['name']}".removeprefix(".")
 
 
 def _refuse_experimental(method: Method, params: Params) -> None:

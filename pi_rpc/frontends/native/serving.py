@@ -7,15 +7,19 @@ import msgspec
 
 from pi_rpc.core.consultations import (
     ANSWER_OF_HOOK,
+    ChoiceAnswer,
     CommandAnswer,
+    ConfirmAnswer,
     HookName,
     PermissionAnswer,
     PermissionDecision,
+    TextAnswer,
     ToolAnswer,
 )
 from pi_rpc.core.messages import Block, JsonObject
 from pi_rpc.core.ports import Effect
 from pi_rpc.session.consulting import Question, QuestionKind
+from pi_rpc.session.dialogs import DialogOption
 from pi_rpc.session.host import Host
 from pi_rpc.wire.errors import DisconnectedError, RemoteError, RpcError
 
@@ -80,13 +84,60 @@ class CommandExecuteParams(AskedParams, frozen=True, kw_only=True):
     """What stands behind the name, as it was written."""
 
 
+class DialogParams(AskedParams, frozen=True, kw_only=True):
+    """Something to show the user; when nobody answers in time, its default holds."""
+
+    title: str
+    message: str = ""
+
+
+class UiSelectParams(DialogParams, frozen=True, kw_only=True):
+    """A choice of one."""
+
+    options: list[DialogOption]
+    default: str | None = None
+    """The value that holds without an answer; null for none."""
+
+
+class UiConfirmParams(DialogParams, frozen=True, kw_only=True):
+    """A question that is answered with yes or no."""
+
+    default: bool | None = None
+    """What holds without an answer."""
+
+
+class UiInputParams(DialogParams, frozen=True, kw_only=True):
+    """A line of text."""
+
+    placeholder: str = ""
+    default: str | None = None
+    """What holds without an answer."""
+
+
+class UiEditorParams(DialogParams, frozen=True, kw_only=True):
+    """A text to edit."""
+
+    text: str = ""
+    """What stands in it at first."""
+    default: str | None = None
+    """What holds without an answer."""
+
+
 _RESULT_OF_KIND: dict[QuestionKind, Any] = {
     "tool": ToolAnswer,
     "permission": PermissionAnswer,
     "command": CommandAnswer,
+    "select": ChoiceAnswer,
+    "confirm": ConfirmAnswer,
+    "input": TextAnswer,
+    "editor": TextAnswer,
 }
 
 _METHOD_OF_KIND: dict[QuestionKind, str] = {
+    "select": "ui/select",
+    "confirm": "ui/confirm",
+    "input": "ui/input",
+    "editor": "ui/editor",
     "hook": "hook/call",
     "tool": "tool/execute",
     "permission": "permission/request",
@@ -98,7 +149,16 @@ class PendingRequest(msgspec.Struct, frozen=True, rename="camel"):
     """A request to the client that waits for an answer; it is sent again."""
 
     request_id: str
-    method: Literal["hook/call", "tool/execute", "permission/request", "command/execute"]
+    method: Literal[
+        "hook/call",
+        "tool/execute",
+        "permission/request",
+        "command/execute",
+        "ui/select",
+        "ui/confirm",
+        "ui/input",
+        "ui/editor",
+    ]
     params: JsonObject
 
 
@@ -126,6 +186,7 @@ class Serving:
 
     def __init__(self, host: Host, asker: Asker) -> None:
         self.serves_permissions = False
+        self.dialogs: frozenset[str] = frozenset()
         self._host = host
         self._asker = asker
         self._under_way: dict[str, anyio.CancelScope] = {}

@@ -1,5 +1,7 @@
 """Sessions: made, opened, listed, looked at, replaced, closed."""
 
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +12,10 @@ from pi_rpc.core.branches import words_shown
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import MESSAGE_KINDS
 from pi_rpc.core.errors import Invalid, Missing
-from pi_rpc.core.ports import Meter, SessionListing
-from pi_rpc.core.tree import ROOT
-from pi_rpc.frontends.native.connection import Connection
+from pi_rpc.core.meter import Meter
+from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.tree import ROOT, Tree
+from pi_rpc.frontends.native.connection import Connection, shown_name
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.paging import (
     POINTER_BYTES,
@@ -37,6 +40,7 @@ from pi_rpc.session.host import Opening
 from pi_rpc.session.navigating import rename
 from pi_rpc.session.reading import View
 from pi_rpc.session.session import Session
+from pi_rpc.session.worktrees import end_worktree
 
 
 class SessionNewParams(Params, frozen=True, kw_only=True):
@@ -174,7 +178,7 @@ async def list_(
                 session_id=one.session_id,
                 path=str(one.path),
                 cwd=one.cwd,
-                name=one.name,
+                name=shown_name(one.name),
                 created=one.created,
                 modified=one.modified,
                 message_count=one.message_count,
@@ -216,6 +220,10 @@ def state(connection: Connection, params: SessionParams) -> msgspec.Raw:
     return kept
 
 
+ENTRIES_MAX = 10_000
+"""Entries of one page."""
+
+
 class SessionEntriesParams(StoredParams, frozen=True, kw_only=True):
     """Entries in the order of the file."""
 
@@ -240,7 +248,7 @@ async def entries(connection: Connection, params: SessionEntriesParams) -> Sessi
     first = 0 if params.since is None else view.tree.row_of(params.since) + 1
     rows, more = _page_rows(connection, view, range(first, len(view.tree)), params.limit)
     return SessionEntriesResult(
-        entries=[_stored_object(connection, view, row) for row in rows],
+        entries=_stored_objects(connection, view, rows),
         leaf_id=view.tree.id_or_none(view.leaf_row),
         next_cursor=view.tree.heads.id_of(rows[-1]) if more and rows else None,
     )
@@ -251,28 +259,47 @@ def _page_rows(
 ) -> tuple[list[int], bool]:
     """As many of the rows as a page may carry, and whether any are left."""
     page: list[int] = []
-    room = page_bytes_max(connection)
+    room, longest = page_bytes_max(connection), item_bytes_max(connection)
+    count_max = min(limit, ENTRIES_MAX)
     for row in rows:
-        size = len(view.tree.line(row))
-        room -= size if size <= item_bytes_max(connection) else POINTER_BYTES
-        if page and (len(page) >= min(limit, 10_000) or room < 0):
+        size = view.stored.length(row)
+        room -= size if size <= longest else POINTER_BYTES
+        if page and (len(page) >= count_max or room < 0):
             return page, True
         page.append(row)
     return page, False
 
 
-def _stored_object(connection: Connection, view: View, row: int) -> msgspec.Raw:
-    line = view.tree.line(row)
-    if len(line) > item_bytes_max(connection):
-        entry = view.tree.entry(row)
-        head = {name: entry.object.get(name) for name in ("type", "id", "parentId", "timestamp")}
-        return msgspec.Raw(encode(head | {"truncated": True, "bytes": len(line)}))
-    if line.isascii():
-        return msgspec.Raw(line)
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return msgspec.Raw(encode(view.tree.entry(row).object))
+def _stored_objects(connection: Connection, view: View, rows: list[int]) -> list[msgspec.Raw]:
+    """The stored objects of rows, those that follow one another read at once."""
+    stored, longest = view.stored, item_bytes_max(connection)
+    found: list[msgspec.Raw] = []
+    place = 0
+    while place < len(rows):
+        first = end = rows[place]
+        while place < len(rows) and rows[place] == end and stored.length(end) <= longest:
+            place, end = place + 1, end + 1
+        lines = stored.lines_of(range(first, end))
+        found += [_stored_object(view, row, line) for row, line in enumerate(lines, first)]
+        if place < len(rows) and rows[place] == end:
+            found.append(_pointer(view, end))
+            place += 1
+    return found
+
+
+def _pointer(view: View, row: int) -> msgspec.Raw:
+    """What stands in the place of an entry that is too long."""
+    entry = view.tree.entry(row)
+    head = {name: entry.object.get(name) for name in ("type", "id", "parentId", "timestamp")}
+    return msgspec.Raw(encode(head | {"truncated": True, "bytes": view.stored.length(row)}))
+
+
+def _stored_object(view: View, row: int, line: bytes) -> msgspec.Raw:
+    if not line.isascii():
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return msgspec.Raw(encode(view.tree.entry(row).object))
     return msgspec.Raw(line)
 
 
@@ -306,7 +333,7 @@ async def read(connection: Connection, params: SessionReadParams) -> SessionRead
         upward.append(row)
     rows, more = _page_rows(connection, view, upward, limit)
     return SessionReadResult(
-        entries=[_stored_object(connection, view, row) for row in reversed(rows)],
+        entries=_stored_objects(connection, view, rows[::-1]),
         leaf_id=view.tree.id_or_none(leaf_row),
         next_cursor=view.tree.heads.id_of(rows[-1]) if more else None,
     )
@@ -356,33 +383,35 @@ async def tree(connection: Connection, params: SessionTreeParams) -> SessionTree
     start = page_start(params.cursor)
     limit = max(1, min(params.limit, 5000))
     if params.root is None and params.depth is None:
-        order: range | list[int] = range(len(view.tree))
+        wanted: Sequence[int] = range(start, min(start + limit, len(view.tree)))
+        has_more = start + limit < len(view.tree)
     else:
-        order = _below(view, params.root, params.depth)
-    wanted = order[start : start + limit]
+        # Walked no further than to the page's end, and one more to see whether that is the end.
+        below = _below(view.tree, params.root, params.depth)
+        found = list(islice(below, start, start + limit + 1))
+        wanted, has_more = found[:limit], len(found) > limit
     rows = [row for row in wanted if not view.tree.heads.is_shadowed(row)]
     nodes = fitting(connection, (_node(view, row) for row in rows))
     end = start + len(wanted)
     if len(nodes) < len(rows):
-        end = start + wanted.index(rows[len(nodes)])
+        end, has_more = start + wanted.index(rows[len(nodes)]), True
     return SessionTreeResult(
         nodes=nodes,
         leaf_id=view.tree.id_or_none(view.leaf_row),
-        next_cursor=str(end) if end < len(order) else None,
+        next_cursor=str(end) if has_more else None,
     )
 
 
-def _below(view: View, root: str | None, depth: int | None) -> list[int]:
-    level = list(view.tree.children(ROOT)) if root is None else [view.tree.row_of(root)]
-    rows: list[int] = []
+def _below(tree: Tree, root: str | None, depth: int | None) -> Iterator[int]:
+    """Rows level by level; a level is known when the one before it was walked."""
+    level = list(tree.children(ROOT)) if root is None else [tree.row_of(root)]
     while level:
-        rows += level
+        yield from level
         if depth is not None:
             depth -= 1
             if depth < 0:
-                break
-        level = [child for row in level for child in view.tree.children(row)]
-    return rows
+                return
+        level = [child for row in level for child in tree.children(row)]
 
 
 def _node(view: View, row: int) -> TreeNode:
@@ -394,7 +423,7 @@ def _node(view: View, row: int) -> TreeNode:
         id=entry.id,
         parent_id=entry.parent_id,
         type=entry.type,
-        label=view.tree.label_of(entry.id),
+        label=shown_name(view.tree.label_of(entry.id)),
         role=role,
         text=words_shown(view.tree, row) or None,
         timestamp=entry.timestamp,
@@ -417,25 +446,68 @@ class SessionRenameResult(Result, frozen=True, kw_only=True):
 async def rename_(connection: Connection, params: SessionRenameParams) -> SessionRenameResult:
     """Name a session."""
     session = connection.host.session(params.session_id)
-    return SessionRenameResult(name=await rename(session, params.name))
+    return SessionRenameResult(name=shown_name(await rename(session, params.name)))
 
 
-async def close(connection: Connection, params: SessionParams) -> Done:
+class SessionEndParams(SessionParams, frozen=True, kw_only=True):
+    """Which session ends, and whether the work tree made for it goes too."""
+
+    remove_worktree: bool = False
+
+
+class WorktreeOfEnded(Result, frozen=True, kw_only=True):
+    """The work tree that was made for a session."""
+
+    path: str
+    removed: bool
+    reason: str | None = None
+    """Why it is still there: not_asked, in_use, commits_would_be_lost, files_would_be_lost, ..."""
+    version: str | None = None
+    """The version of its files that is kept when they are removed."""
+
+
+class SessionCloseResult(Result, frozen=True, kw_only=True):
+    """It is closed."""
+
+    worktree: WorktreeOfEnded | None = None
+    """Only for a session that stood in a work tree made for it."""
+
+
+async def close(connection: Connection, params: SessionEndParams) -> SessionCloseResult:
     """Stop the run of a session, store it and end its runtime."""
-    await connection.host.close(connection.host.session(params.session_id))
-    return Done()
+    session = connection.host.session(params.session_id)
+    await connection.host.close(session)
+    return SessionCloseResult(worktree=await _end_worktree(connection, session.cwd, params))
 
 
 class SessionDeleteResult(Result, frozen=True, kw_only=True):
     """Where the file lies now."""
 
     trashed_to: str | None = None
+    worktree: WorktreeOfEnded | None = None
+    """Only for a session that stood in a work tree made for it."""
 
 
-async def delete(connection: Connection, params: SessionParams) -> SessionDeleteResult:
+async def delete(connection: Connection, params: SessionEndParams) -> SessionDeleteResult:
     """Put a session into the trash; an open one is closed first."""
+    live = connection.host.find(params.session_id)
+    cwd = None if live is None else live.cwd
+    if live is None and params.remove_worktree:
+        # Only then is a session nobody opened worth reading.
+        cwd = Path((await connection.host.view(params.session_id)).header.cwd)
     trashed = await connection.host.delete(params.session_id)
-    return SessionDeleteResult(trashed_to=None if trashed is None else str(trashed))
+    return SessionDeleteResult(
+        trashed_to=None if trashed is None else str(trashed),
+        worktree=None if cwd is None else await _end_worktree(connection, cwd, params),
+    )
+
+
+async def _end_worktree(
+    connection: Connection, cwd: Path, params: SessionEndParams
+) -> WorktreeOfEnded | None:
+    host = connection.host
+    ended = await end_worktree(host.around, cwd, host.sessions, params.remove_worktree)
+    return None if ended is None else WorktreeOfEnded(**msgspec.structs.asdict(ended))
 
 
 class SessionImportParams(Params, frozen=True, kw_only=True):
@@ -516,7 +588,7 @@ class SessionSubscribeResult(Result, frozen=True, kw_only=True):
     gap: bool = False
     """True when events after `since` are gone: read entries from `cursor` on."""
     cursor: str | None = None
-    """With a gap: the leaf's id, for session/entries or session/read."""
+    """With a gap: what was missed stands after this entry in session/entries; null: all may be."""
     state: SessionState
     pending: list[PendingRequest]
     """Requests to the client that wait for an answer; each is sent again."""
@@ -525,18 +597,20 @@ class SessionSubscribeResult(Result, frozen=True, kw_only=True):
 def subscribe(connection: Connection, params: SessionSubscribeParams) -> SessionSubscribeResult:
     """Hear a session's events from now on, or again from a number on."""
     session = connection.host.session(params.session_id)
-    hub, since, gap = session.hub, None, False
+    hub, since, gap, row = session.hub, None, False, None
     if params.since is not None:
         # What an earlier runtime told after that number is not held here.
-        gap = params.since.runtime_id != hub.runtime_id or hub.since(params.since.seq) is None
+        is_this = params.since.runtime_id == hub.runtime_id
+        gap = not is_this or hub.since(params.since.seq) is None
         since = None if gap else params.since.seq
+        row = session.last_told(params.since.seq) if gap and is_this else None
     subscription_id = connection.subscriptions.add(hub, params.follow, since)
     return SessionSubscribeResult(
         subscription_id=subscription_id,
         runtime_id=hub.runtime_id,
         seq=hub.seq,
         gap=gap,
-        cursor=session.leaf_id if gap else None,
+        cursor=None if row is None else session.tree.id_or_none(row),
         state=SessionState(**connection.state_fields(session, subscription_id)),
         pending=connection.serving.again(session.session_id),
     )
@@ -615,8 +689,10 @@ METHODS = (
         tree,
     ),
     Method("session/rename", "Name it.", SessionRenameParams, SessionRenameResult, rename_),
-    Method("session/close", "End its runtime.", SessionParams, Done, close),
-    Method("session/delete", "Put it into the trash.", SessionParams, SessionDeleteResult, delete),
+    Method("session/close", "End its runtime.", SessionEndParams, SessionCloseResult, close),
+    Method(
+        "session/delete", "Put it into the trash.", SessionEndParams, SessionDeleteResult, delete
+    ),
     Method(
         "session/import",
         "Copy a session file into the store and open it.",

@@ -12,6 +12,9 @@ from pi_rpc.core.events import Diagnostic, Environment, QueueMode
 JsonObject = dict[str, Any]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 
+NAME_CHARS_SHOWN_MAX = 1000
+"""How much is shown of a name or label; the whole stands in its entry."""
+
 PAGE_BYTES_MAX = 8 * 1024 * 1024
 """Stored bytes that one page of a list carries at most, but for a single entry that is larger."""
 
@@ -74,6 +77,8 @@ class QueueItem(Result, frozen=True, kw_only=True):
 
     id: str
     text: str
+    truncated: bool = False
+    """The text is only the beginning, for a client that reads no longer messages."""
 
 
 class Queues(Result, frozen=True, kw_only=True):
@@ -126,3 +131,5 @@ class CopiedState(SessionState, frozen=True, kw_only=True):
 
     draft: str | None = None
     """The words of the message it was forked before, for the editor."""
+    draft_truncated: bool = False
+    """They are too long for the client, and are read where they stand."""

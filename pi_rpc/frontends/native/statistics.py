@@ -8,9 +8,9 @@ from pi_rpc.core.context_usage import usage_of
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.projection import Projection, project
-from pi_rpc.core.stats import SessionCount, Share, Tokens, Totals, inherited_rows, totals_of
+from pi_rpc.core.stats import Share, Tokens, Totals, totals_of
 from pi_rpc.frontends.native.connection import Connection
-from pi_rpc.frontends.native.contexts import RESERVE_TOKENS, window_of
+from pi_rpc.frontends.native.contexts import limits_at, window_of
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.sessions import leaf_of
 from pi_rpc.frontends.native.shapes import Result, StoredParams
@@ -37,6 +37,8 @@ class ContextPart(Result, frozen=True, kw_only=True):
     """Null after a compaction until a reply reports its usage."""
     percent: float | None
     window: int
+    reserve: int
+    """Tokens of it that are kept free for the answer, as the session is configured."""
     estimate: int
     method: str
     usage_entry_id: str | None = None
@@ -92,15 +94,10 @@ async def stats(connection: Connection, params: SessionStatsParams) -> SessionSt
     elif scope == "path":
         totals = totals_of(tree, tree.path(leaf_row))
     else:
-        counted = SessionCount(tree) if view.live is None else view.live.counted
-        totals = counted.totals()
-        on_path = set(tree.path(leaf_row))
-        heads = tree.heads
-        left = [
-            row for row in range(len(tree)) if row not in on_path and not heads.is_shadowed(row)
-        ]
-        by_branch = _part(totals_of(tree, left)) if left else None
-    inherited = inherited_rows(tree)
+        left = view.counted.off_path(leaf_row)
+        by_branch = None if left is None else _part(left)
+        totals = view.counted.totals()
+    inherited = view.counted.inherited()
     return SessionStatsResult(
         **_fields(totals),
         session_id=view.header.session_id,
@@ -110,7 +107,7 @@ async def stats(connection: Connection, params: SessionStatsParams) -> SessionSt
         breakdown=totals.breakdown,
         context=_context(connection, view, leaf_row),
         by_branch=by_branch,
-        inherited=_part(totals_of(tree, inherited)) if inherited else None,
+        inherited=None if inherited is None else _part(inherited),
         diagnostics=_diagnostics(totals),
     )
 
@@ -137,11 +134,12 @@ def _context(connection: Connection, view: View, leaf_row: int) -> ContextPart |
     projection: Projection = view.projection
     if projection.leaf_row != leaf_row:
         projection = project(view.tree, leaf_row, projection.policy)
-    usage = usage_of(projection, window, RESERVE_TOKENS)
+    usage = usage_of(projection, window, limits_at(connection, view).reserve_tokens)
     return ContextPart(
         tokens=usage.tokens,
         percent=usage.percent,
         window=window,
+        reserve=usage.reserve,
         estimate=usage.estimate,
         method=usage.method,
         usage_entry_id=usage.usage_entry_id,

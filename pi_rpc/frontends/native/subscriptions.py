@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from pi_rpc.core.codec import encode
 from pi_rpc.core.errors import Missing, Overfull
 from pi_rpc.core.events import Event, MessageDelta, RuntimeReplaced, SessionClosed
 from pi_rpc.frontends.native.notifications import (
@@ -22,6 +23,9 @@ from pi_rpc.wire.errors import RpcError
 
 SUBSCRIPTIONS_MAX = 10_000
 """How many subscriptions one client may have."""
+
+KEPT_BYTES_MAX = 1024
+"""How long a field may be that stays in a notification too long for the client."""
 
 
 class Outlet(Protocol):
@@ -195,10 +199,8 @@ class Subscriptions:
 def _without_content(notice: msgspec.Struct) -> dict[str, Any]:
     """A notification too long for the client.
 
-    Its names stay, its content is to be read by entry.
+    What is short in it stays, its content is to be read by entry.
     """
     fields = msgspec.to_builtins(notice)
-    bulky = {"message", "content", "details", "arguments", "effectiveArguments", "text", "entryIds"}
-    return {name: value for name, value in fields.items() if name not in bulky} | {
-        "truncated": True
-    }
+    short = {name: value for name, value in fields.items() if len(encode(value)) <= KEPT_BYTES_MAX}
+    return short | {"truncated": True}

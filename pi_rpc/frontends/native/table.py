@@ -1,6 +1,14 @@
 """Every method and notification of the native protocol, in one list."""
 
-from pi_rpc.core.consultations import ANSWER_OF_HOOK, CommandAnswer, PermissionAnswer, ToolAnswer
+from pi_rpc.core.consultations import (
+    ANSWER_OF_HOOK,
+    ChoiceAnswer,
+    CommandAnswer,
+    ConfirmAnswer,
+    PermissionAnswer,
+    TextAnswer,
+    ToolAnswer,
+)
 from pi_rpc.frontends.native import (
     agents,
     branches,
@@ -71,6 +79,12 @@ REQUESTS: dict[str, ClientRequest] = {
             serving.CommandExecuteParams,
             (CommandAnswer,),
         ),
+        ClientRequest("ui/select", "Let the user choose.", serving.UiSelectParams, (ChoiceAnswer,)),
+        ClientRequest(
+            "ui/confirm", "Let the user agree.", serving.UiConfirmParams, (ConfirmAnswer,)
+        ),
+        ClientRequest("ui/input", "Ask for a line.", serving.UiInputParams, (TextAnswer,)),
+        ClientRequest("ui/editor", "Ask for a text.", serving.UiEditorParams, (TextAnswer,)),
     )
 }
 """Requests to the client, by name."""

@@ -9,7 +9,7 @@ from pi_rpc.core.bindings import Bindings
 from pi_rpc.core.errors import Failure, Invalid
 from pi_rpc.core.events import Environment, ScopeVerdict, VerdictStatus
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import LeftOut, PathChangeKind
+from pi_rpc.core.ports import LeftOut, LeftRunning, PathChangeKind
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.sessions import page_start
@@ -20,6 +20,7 @@ from pi_rpc.session.versioning import (
     bound_version,
     check,
     record_effect,
+    still_running,
     take_snapshot,
     workspace_of,
 )
@@ -65,6 +66,8 @@ class WorkspaceStatusResult(Result, frozen=True, kw_only=True):
     """Why there are none, when there are none."""
     acknowledged: bool
     """False while a drift after a move was not taken note of."""
+    processes: list[LeftRunning] | None = None
+    """What this session's commands started and still runs, at most a hundred; null: not known."""
 
 
 async def status(connection: Connection, params: SessionParams) -> WorkspaceStatusResult:
@@ -95,6 +98,7 @@ async def status(connection: Connection, params: SessionParams) -> WorkspaceStat
         kind="none" if session.workspace is None else session.workspace.kind,
         unavailable=None if actual is not None else unavailable,
         acknowledged=not session.has_drifted,
+        processes=await still_running(session),
     )
 
 
@@ -312,7 +316,7 @@ class WorkspaceAcknowledgeResult(Result, frozen=True, kw_only=True):
 async def acknowledge_(connection: Connection, params: SessionParams) -> WorkspaceAcknowledgeResult:
     """Take note of how things stand, and go on."""
     session = connection.host.session(params.session_id)
-    acknowledge(session)
+    await acknowledge(session)
     return WorkspaceAcknowledgeResult(environment=await check(session))
 
 

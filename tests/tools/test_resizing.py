@@ -1,0 +1,97 @@
+"""Pictures made small enough to be sent; without Pillow there is nothing to test."""
+
+import base64
+import io
+from typing import Any
+
+import pytest
+
+from pi_rpc.tools.read import IMAGE_SIDE_MAX, ReadTool
+from pi_rpc.tools.resizing import Resized, is_available, resized
+from tests.tools.conftest import Bench
+
+if not is_available():
+    pytest.skip("Pillow is not installed", allow_module_level=True)
+
+from PIL import Image
+
+MANY_BYTES = 1 << 22
+
+
+def packed(size: tuple[int, int], kind: str = "PNG", mode: str = "RGB", **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    Image.new(mode, size, 128).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def noise(side: int) -> bytes:
+    """A picture that does not get small by packing."""
+    image = Image.effect_noise((side, side), 100)
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def size_of(made: Resized | None) -> tuple[int, int]:
+    assert made is not None
+    image = Image.open(io.BytesIO(made.content))
+    assert image.get_format_mimetype() == made.mime_type
+    assert image.size == made.after
+    return made.after
+
+
+def test_a_wide_picture_keeps_its_shape() -> None:
+    made = resized(packed((400, 100)), 200, MANY_BYTES)
+    assert size_of(made) == (200, 50)
+    assert made is not None
+    assert made.before == (400, 100)
+
+
+def test_a_very_thin_picture_keeps_a_pixel() -> None:
+    assert size_of(resized(packed((4000, 1)), 100, MANY_BYTES)) == (100, 1)
+
+
+def test_a_picture_that_is_too_heavy_is_shrunk_until_it_fits() -> None:
+    made = resized(noise(400), 400, 20_000)
+    width, _ = size_of(made)
+    assert made is not None
+    assert width < 400 and len(made.content) <= 20_000
+
+
+def test_a_limit_that_nothing_fits_gives_nothing() -> None:
+    assert resized(noise(8), 8, 10) is None
+
+
+def test_the_orientation_a_camera_noted_is_applied() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    made = resized(packed((40, 20), "JPEG", exif=exif), 20, MANY_BYTES)
+    assert size_of(made) == (10, 20)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "1", "L", "CMYK"])
+def test_every_kind_of_colour_can_be_shown(mode: str) -> None:
+    kind = "JPEG" if mode == "CMYK" else "PNG"
+    assert size_of(resized(packed((64, 64), kind, mode), 16, MANY_BYTES)) == (16, 16)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", packed((9, 9))[:40], b"\x89PNG\r\n\x1a\n"])
+def test_what_is_damaged_gives_nothing(content: bytes) -> None:
+    assert resized(content, 100, MANY_BYTES) is None
+
+
+@pytest.mark.anyio
+async def test_a_large_picture_is_read_smaller_and_that_is_said(bench: Bench) -> None:
+    bench.put("wide.png", packed((4000, 1000)))
+    outcome = await bench.run(ReadTool(), path="wide.png")
+    note, image = outcome.content
+    assert note["text"].endswith("4000x1000 shown as 2000x500: multiply coordinates by 2.00]")
+    shown = Image.open(io.BytesIO(base64.b64decode(image["data"])))
+    assert shown.size == (IMAGE_SIDE_MAX, 500)
+
+
+@pytest.mark.anyio
+async def test_a_bmp_that_we_cannot_pack_is_converted(bench: Bench) -> None:
+    bench.put("f.bmp", packed((8, 8), "BMP", "L"))
+    outcome = await bench.run(ReadTool(), path="f.bmp")
+    assert outcome.content[0]["text"].startswith("[Image, image/png, converted from image/bmp")
