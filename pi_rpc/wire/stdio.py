@@ -11,14 +11,18 @@ import contextlib
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 
 from pi_rpc.wire.descriptors import READ_BYTES, StdioDescriptors, wait_until_ready
 from pi_rpc.wire.outbox import LIMIT_BYTES, Outbox, sink_for
 from pi_rpc.wire.transport import Ended, Receive
 
-LINGER_S = 30e-6
-"""How long the loop is held up to see whether more input is on its way."""
+LINGER_S = 80e-6 if (os.cpu_count() or 1) > 1 else 0.0
+"""How long the loop is held up to see whether more input is on its way.
+
+With one processor the client could not write it meanwhile.
+"""
 
 LINGER_READS_MAX = 16
 """How many reads one turn of the loop takes, so that everything else has its turn too."""
@@ -118,6 +122,8 @@ class _WatchedSource:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(fd, self._readable)
         self._is_watched = True
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN | select.POLLHUP)
 
     def pause(self) -> None:
         self._is_watched = False
@@ -141,8 +147,17 @@ class _WatchedSource:
             self._arrived(read)
             # Whoever was answered often asks again at once; a turn of the loop costs more than
             # the moment until then.
-            if not self._is_watched or not select.select([self._fd], [], [], LINGER_S)[0]:
+            if not self._is_watched or not self._comes_soon():
                 return
+
+    def _comes_soon(self) -> bool:
+        # Looked for again and again rather than slept for: to be woken takes as long as all of
+        # this, and is what a client that asks one thing after another waits for.
+        until = time.perf_counter() + LINGER_S
+        while not self._poll.poll(0):
+            if time.perf_counter() > until:
+                return False
+        return True
 
 
 class _ThreadSource:
