@@ -54,6 +54,8 @@ class FileSession:
         self._turn = anyio.Lock(fast_acquire=True)
         self._closed = False
         self._accounted = True
+        # What stood there before was not written by us, so it is not known to be on the disk.
+        self._is_unsynced = True
         """Holds: every line of the file is a row here, or no entry."""
 
     @property
@@ -140,6 +142,7 @@ class FileSession:
             data = begun + b"".join([line.raw + b"\n" for line in lines])
             written = 0
             try:
+                self._is_unsynced = True
                 while written < len(data):
                     written += os.write(file.fd, memoryview(data)[written:])
                 if durable:
@@ -206,8 +209,9 @@ class FileSession:
                 self._lease.release()
 
     async def _sync(self) -> None:
-        if self._syncs:
+        if self._syncs and self._is_unsynced:
             await self._in_thread(lambda: sync_data(self._file.fd))
+            self._is_unsynced = False
 
     def _present_size(self) -> int:
         file = self._file
