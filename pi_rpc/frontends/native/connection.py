@@ -14,7 +14,7 @@ from pi_rpc.frontends.native.arrivals import Arrivals
 from pi_rpc.frontends.native.handshake import outbound_limit_bytes
 from pi_rpc.frontends.native.serving import Serving
 from pi_rpc.frontends.native.shapes import NAME_CHARS_SHOWN_MAX, ModelRef, QueueItem, Queues
-from pi_rpc.frontends.native.subscriptions import Subscriptions
+from pi_rpc.frontends.native.subscriptions import Outlet, Subscriptions
 from pi_rpc.session.host import Host
 from pi_rpc.session.navigating import visible_leaf_id
 from pi_rpc.session.session import Queued, Session
@@ -25,32 +25,14 @@ STATES_KEPT_MAX = 256
 StateKey = tuple[int, bool, str | None, Environment | None]
 
 
-class Outlet(Protocol):
-    """Where messages to the client go."""
+class ClientOutlet(Outlet, Protocol):
+    """Where messages to the client go, requests and answers too."""
 
     outbound_limit_bytes: int
 
     @property
-    def is_pressed(self) -> bool:
-        """Whether the client lags in reading."""
-        ...
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more should be told for now."""
-        ...
-
-    @property
     def has_room(self) -> bool:
         """Whether one more request may wait for its handler."""
-        ...
-
-    async def wait_until_free(self) -> None:
-        """Return when there is room again."""
-        ...
-
-    def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification; never waits."""
         ...
 
     async def request(
@@ -91,7 +73,7 @@ class Connection:
     def __init__(
         self,
         host: Host,
-        outlet: Outlet,
+        outlet: ClientOutlet,
         limits: WireLimits,
         diagnostics: list[Diagnostic],
         leave: Callable[[], None],
@@ -170,7 +152,7 @@ class Connection:
             "compacting": session.is_compacting,
             "queue": queues_shape(self, session),
             "interrupted": [call.id for call in session.interrupted],
-            "environment": environment_shape(session.environment),
+            "environment": session.environment,
             "parent_session": session.header.parent_session,
         }
 
@@ -204,11 +186,3 @@ def queues_of(
         steering_mode=session.queue_modes.steering,
         follow_up_mode=session.queue_modes.follow_up,
     )
-
-
-def environment_shape(environment: Environment) -> Environment:
-    """An environment as clients see it.
-
-    The core's own shape, which is the one stored in cursors.
-    """
-    return environment
