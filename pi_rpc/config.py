@@ -13,6 +13,8 @@ import msgspec
 
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.events import Diagnostic, QueueMode
+from pi_rpc.core.grants import Grant
+from pi_rpc.core.idleness import UnloadRules
 from pi_rpc.core.retrying import RetryPolicy
 from pi_rpc.core.settings import Layer, effective
 from pi_rpc.core.thresholds import CompactionSettings, compaction_settings_from
@@ -49,6 +51,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Provider and id of the model that new sessions begin with; None for the offline one."""
     require_acknowledge: bool = False
     """Whether a drift after a move must be taken note of before the next prompt."""
+    unloading: UnloadRules = UnloadRules()
+    """When open sessions give back their memory."""
     tell_drift: bool = False
     """Whether the model is told of one when it goes on with the files as they are."""
     home: Path = Path.home()
@@ -57,6 +61,10 @@ class Settings(msgspec.Struct, frozen=True):
     """Decides for every project instead of what was saved; None leaves it to that."""
     extensions: tuple[str, ...] = ()
     """Names of the installed extensions to load."""
+    proxy_variables: dict[str, str] = {}
+    """Variables that name the proxy of the settings, where the environment names none."""
+    extension_grants: Mapping[str, tuple[Grant, ...]] = {}
+    """By name, what each may take part in, where that is not the default."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
@@ -99,10 +107,13 @@ def settings_from(
         version_limits=_version_limits(own, diagnostics),
         default_model=_default_model(stored),
         require_acknowledge=own.get("requireAcknowledge") is True,
+        unloading=_unload_rules(own),
         tell_drift=own.get("tellDrift") is True,
         home=_path(environment.get("HOME") or str(Path.home())),
         project_trust=_project_trust(environment),
         extensions=_extensions(own),
+        proxy_variables=_proxy_variables(environment, stored.get("httpProxy")),
+        extension_grants=_extension_grants(own),
         diagnostics=tuple(diagnostics),
     )
 
@@ -152,6 +163,10 @@ def _others(stored: dict[str, Any], path: Path) -> list[Diagnostic]:
     """What is wrong with settings that sessions go by and that are not looked at above."""
     told = ("retry", "steeringMode", "followUpMode", "compaction", "branchSummary")
     rest = {name: value for name, value in stored.items() if name not in told}
+    retry = stored.get("retry")
+    if isinstance(retry, dict):
+        # What is left of it is looked at above.
+        rest["retry"] = {name: retry[name] for name in ("provider", "maxDelayMs") if name in retry}
     return effective([Layer("user", rest, str(path))]).diagnostics
 
 
@@ -173,11 +188,41 @@ def _default_model(stored: Mapping[str, Any]) -> tuple[str, str] | None:
     return (provider, model_id) if provider and model_id else None
 
 
+def _unload_rules(own: Mapping[str, Any]) -> UnloadRules:
+    rules = UnloadRules()
+    after_s, loaded_max = own.get("unloadAfterS"), own.get("loadedSessionsMax")
+    # A value of another kind is told of where all settings are looked at.
+    if isinstance(after_s, int | float) and 0 <= after_s < float("inf"):
+        rules = msgspec.structs.replace(rules, idle_ms=round(after_s * 1000))
+    if isinstance(loaded_max, int) and loaded_max >= 1:
+        rules = msgspec.structs.replace(rules, loaded_max=loaded_max)
+    return rules
+
+
 def _extensions(own: Mapping[str, Any]) -> tuple[str, ...]:
     named = own.get("extensions")
     # A value of another kind is told of where all settings are looked at.
     is_sound = isinstance(named, list) and all(isinstance(name, str) for name in named)
     return tuple(cast(list[str], named)) if is_sound else ()
+
+
+def _extension_grants(own: Mapping[str, Any]) -> dict[str, tuple[Grant, ...]]:
+    try:
+        return msgspec.convert(own.get("extensionGrants", {}), dict[str, tuple[Grant, ...]])
+    except msgspec.ValidationError:
+        # Told of where all settings are looked at. Nothing is granted by mistake.
+        return dict.fromkeys(_extensions(own), ())
+
+
+def _proxy_variables(environment: Mapping[str, str], proxy: Any) -> dict[str, str]:
+    if not isinstance(proxy, str) or not proxy:
+        return {}
+    names = ("HTTP_PROXY", "HTTPS_PROXY")
+    return {
+        name: proxy
+        for name in names
+        if not environment.get(name) and not environment.get(name.lower())
+    }
 
 
 def _are_versions_on(environment: Mapping[str, str], own: Mapping[str, Any]) -> bool:

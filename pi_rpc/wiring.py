@@ -9,14 +9,15 @@ from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
+from anyio import to_thread
 
 from pi_rpc import __version__
 from pi_rpc.config import Settings
-from pi_rpc.core.ports import Clock, Ids
+from pi_rpc.core.ports.clock import Clock, Ids
 from pi_rpc.extensions.loading import load
 from pi_rpc.providers.choose import choose_models
 from pi_rpc.session.host import Host
-from pi_rpc.session.session import Surroundings
+from pi_rpc.session.surroundings import Surroundings
 from pi_rpc.store.choose import open_preferences, open_store
 from pi_rpc.tools.choose import KNOWN, ignoring_by_git, left_running, tool_set, user_shell
 from pi_rpc.workspace.choose import choose_workspaces, open_instructions, open_worktrees
@@ -62,6 +63,15 @@ class SystemIds:
         return str(uuid.UUID(int=high << 64 | low))
 
 
+async def trim_memory() -> None:
+    """Give memory that is free back to the system, where the C library can."""
+    import ctypes  # noqa: PLC0415  (not needed before the first session is unloaded)
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        await to_thread.run_sync(trim, 0)
+
+
 @asynccontextmanager
 async def running_host(
     settings: Settings, clock: Clock | None = None, ids: Ids | None = None
@@ -78,6 +88,8 @@ async def running_host(
         syncs=settings.durability != "off",
         cache=settings.agent_dir / "pi-rpc" / "catalog.sqlite",
     )
+    # For the library that speaks HTTP, and for commands, as a user's own variables would be.
+    os.environ.update(settings.proxy_variables)
     models = choose_models(
         settings.script_file, os.environ, settings.agent_dir, settings.default_model
     )
@@ -107,11 +119,14 @@ async def running_host(
             worktrees=open_worktrees(settings.agent_dir / "pi-rpc" / "worktrees"),
             require_acknowledge=settings.require_acknowledge,
             tells_drift=settings.tell_drift,
+            unloading=settings.unloading,
+            trim=trim_memory,
             preferences=open_preferences(settings.agent_dir, settings.home, settings.project_trust),
             instructions=open_instructions(settings.agent_dir, settings.home),
         )
         host = Host(store, around, tasks, __version__)
-        load(settings.extensions, host)
+        tasks.start_soon(host.unloading.watch)
+        load(settings.extensions, host, grants=settings.extension_grants)
         try:
             yield host
         finally:

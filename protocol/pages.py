@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pi_rpc.core.hooks import HOOKS
 from pi_rpc.frontends.native.errors import ERROR_KINDS
 from pi_rpc.frontends.native.method import Method, NotificationRow
 from pi_rpc.frontends.native.shapes import (
@@ -96,6 +97,8 @@ def methods_page(
         answers = " or ".join(each)
         lines += ["", f"### `{name}` (request to the client)", "", _sentence(request.summary), ""]
         lines += [*_fields(shape), "", f"Result: {answers}."]
+        if name == "hook/call":
+            lines += ["", *_hooks()]
         if request.progress is not None:
             lines += [f"`tool/progress` of the client carries {_type(results[-1])}."]
     lines += ["", "## shapes"]
@@ -104,6 +107,21 @@ def methods_page(
         if name not in own:
             lines += ["", f"### {name}", "", str(shape.get("description", "")), "", *_fields(shape)]
     return _page(lines)
+
+
+def _hooks() -> list[str]:
+    """The points, each with what it tells, what it takes, and what holds without an answer."""
+    rows = []
+    for name, point in HOOKS.items():
+        told, answer = point.told, point.answer
+        about = " ".join((told.__doc__ or "").split())
+        more = " Extensions only, where the user grants it." if point.is_local else ""
+        rows.append(
+            f"| `{name}` | [{told.__name__}](#{told.__name__.lower()}) |"
+            f" [{answer.__name__}](#{answer.__name__.lower()}) | `{point.default}` |"
+            f" {about}{more} |"
+        )
+    return ["| hook | payload | result | onTimeout | |", "|---|---|---|---|---|", *rows]
 
 
 def _method(name: str, method: Method, found: Shapes) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from pi_rpc.core.hooks import HOOKS
 from pi_rpc.frontends.native.method import ClientRequest, Method, NotificationRow
 from pi_rpc.frontends.native.table import METHODS, NOTIFICATIONS, REQUESTS
 
@@ -49,6 +50,7 @@ def shapes(
         + [method.result for method in methods.values()]
         + [row.shape for row in notifications.values()]
         + [shape for row in asked.values() for shape in row]
+        + [point.told for point in HOOKS.values()]
     )
     schemas, components = msgspec.json.schema_components(roots, ref_template=REF + "{name}")
     names = _clean_names(components)
@@ -110,6 +112,15 @@ def schema_document(
             }
             | ({"progress": found.requests[name][-1]} if row.progress is not None else {})
             for name, row in REQUESTS.items()
+        },
+        "hooks": {
+            name: {
+                "payload": {"$ref": REF + point.told.__name__},
+                "answer": {"$ref": REF + point.answer.__name__},
+                "onTimeout": point.default,
+            }
+            | ({"extensionsOnly": True} if point.is_local else {})
+            for name, point in HOOKS.items()
         },
         "$defs": found.defs,
     }

@@ -88,6 +88,7 @@ class Story:
         say(f"   workspace/restore, dry: would bring back {', '.join(planned['restored'])}")
         claim("nothing was touched yet", self.login.read_text() != BROKEN)
         done = await self.client.call("workspace/restore", which)
+        assert done["safetyVersion"] is not None
         say(f"   workspace/restore: done; undone by going to {done['safetyVersion'][:16]}...")
         files = done["environment"]["scopes"]["files"]
         say(f"      files: {files['status']}", CYAN)
@@ -112,6 +113,35 @@ class Story:
             "the files fit the clone and not the fork, and each is told so",
             verdicts == ["not_restored", "restored"],
         )
+
+    async def swap(self) -> None:
+        """Go on in a clone that takes the place of the session; whoever listens is taken along."""
+        before = await self.client.call("session/state", {"sessionId": self.session_id})
+        told: list[Notification] = []
+        stop = self.client.listen(told.append)
+        swapped = await self.client.call("session/clone", {"sessionId": self.session_id})
+        stop()
+        old, new = (one for one in told if one["method"] in {"runtime/replaced", "session/opened"})
+        assert old["method"] == "runtime/replaced"
+        replaced = old["params"]
+        say(f"   session/clone takes the place of {replaced['oldSessionId']}:")
+        say(f"      runtime/replaced: {replaced['old'][-6:]} by {replaced['new'][-6:]}", CYAN)
+        self._show(swapped["environment"])
+        claim("the swap is told by the old runtime's last event", told.index(old) < told.index(new))
+        claim(
+            "it names both runtimes and both sessions",
+            (replaced["old"], replaced["new"]) == (before["runtimeId"], swapped["runtimeId"])
+            and (replaced["oldSessionId"], replaced["newSessionId"])
+            == (self.session_id, swapped["sessionId"]),
+        )
+        ears, ears_now = (one["params"]["subscriptionIds"] for one in (old, new))
+        is_rebound = replaced["rebound"] and ears == ears_now == [swapped["subscriptionId"]]
+        claim("the ear that heard the old one hears the new one", is_rebound)
+        files = swapped["environment"]["scopes"]["files"]
+        claim("the files are compared again, and fit", files["status"] == "restored")
+        self.session_id = swapped["sessionId"]
+        works = await self.ask(RUN)
+        claim("and the talk goes on where it was", works)
 
 
 def _drafts(fork: object, clone: object) -> bool:
@@ -140,3 +170,5 @@ async def take_two_routes(client: PiRpcClient, folder: Path) -> None:
     claim("the model was told nothing of route one", "name.lower()" not in await story.words())
     say()
     await story.copy()
+    say()
+    await story.swap()

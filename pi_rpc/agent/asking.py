@@ -21,34 +21,31 @@ from typing import Self
 
 import anyio
 
-from pi_rpc.agent.background import Background
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import ModelRequest, Provider, StopSignal
+from pi_rpc.core.ports.providers import AskingSettings, ModelRequest, Provider
 from pi_rpc.core.reply import Fold, Piece
-
-IDLE_S = 300.0
-"""How long a provider may be silent; models that think at length say nothing for minutes."""
 
 
 class Asking(AsyncIterator[Sequence[Piece]]):
     """A reply while it arrives: enter it, iterate it once for batches of pieces, take the message.
 
-    `idle_s` bounds each silence, `total_s` the whole; beyond either the reply is an error of kind
-    `timeout`.
+    Each silence is bounded, and so is the whole, as the request says unless `idle_s` and `total_s`
+    do; beyond either the reply is an error of kind `timeout`.
     """
 
     def __init__(
         self,
         provider: Provider,
         request: ModelRequest,
-        stop: StopSignal,
-        idle_s: float = IDLE_S,
-        total_s: float = inf,
+        stop: Stop,
+        idle_s: float | None = None,
+        total_s: float | None = None,
     ) -> None:
         self._request = request
         self._stop = stop
-        self._idle_s = idle_s
-        self._total_s = total_s
+        self._idle_s = _silence_s(request.asking) if idle_s is None else idle_s
+        self._total_s = request.asking.total_s if total_s is None else total_s
         self._total_until = inf
         self._fold = Fold()
         self._stream = provider.reply(request)
@@ -58,8 +55,7 @@ class Asking(AsyncIterator[Sequence[Piece]]):
     async def __aenter__(self) -> Self:
         self._total_until = anyio.current_time() + self._total_s
         await self._open.enter_async_context(aclosing(self._stream))
-        tasks = await self._open.enter_async_context(Background())
-        tasks.start_soon(self._break_silence_on_stop)
+        self._open.enter_context(self._stop.calling(self._break_silence))
         return self
 
     async def __aexit__(
@@ -97,7 +93,9 @@ class Asking(AsyncIterator[Sequence[Piece]]):
     def message(self, api: str, at_ms: int, duration_ms: float) -> JsonObject:
         """The assistant message to store, of what came so far; `at_ms` is when it was asked for."""
         request = self._request
-        return self._fold.message(request.provider, request.model_id, api, at_ms, duration_ms)
+        message = self._fold.message(request.provider, request.model_id, api, at_ms, duration_ms)
+        message["thinkingLevel"] = request.thinking_level
+        return message
 
     def _cut_silence(self) -> None:
         if self._stop.is_set():
@@ -109,7 +107,11 @@ class Asking(AsyncIterator[Sequence[Piece]]):
             told = f"The provider said nothing for {self._idle_s:g} s."
             self._fold.cut("error", told, "timeout")
 
-    async def _break_silence_on_stop(self) -> None:
-        await self._stop.wait()
+    def _break_silence(self) -> None:
         if self._silence is not None:
             self._silence.cancel()
+
+
+def _silence_s(asking: AskingSettings) -> float:
+    """The longest silence there can be, requests that are made anew included."""
+    return max(asking.begin_s, asking.idle_s) + asking.retries.longest_s(asking.begin_s)

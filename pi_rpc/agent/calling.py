@@ -18,6 +18,7 @@ Promises
 
 import logging
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -29,10 +30,12 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from pi_rpc.agent.background import Background
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Failure, Invalid
 from pi_rpc.core.messages import Block, JsonObject, ToolCall, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Clock, Effect, StopSignal, Tool
+from pi_rpc.core.ports.clock import Clock
+from pi_rpc.core.ports.tools import CallContext, Effect, Tool, ToolSettings
 from pi_rpc.core.reply import QUOTED_CHARS
 
 GRACE_S = 5.0
@@ -50,6 +53,7 @@ class Place(msgspec.Struct, frozen=True):
     cwd: Path
     environment: dict[str, str]
     spill_folder: Path
+    settings: ToolSettings = ToolSettings()
 
 
 class CallStarted(msgspec.Struct, frozen=True):
@@ -101,7 +105,7 @@ class Calling(AsyncIterator[CallHappening]):
         calls: Sequence[ToolCall],
         tools: Mapping[str, Tool],
         place: Place,
-        stop: StopSignal,
+        stop: Stop,
         clock: Clock,
         *,
         grace_s: float = GRACE_S,
@@ -114,6 +118,9 @@ class Calling(AsyncIterator[CallHappening]):
         self._grace_s = grace_s
         self._left_behind = left_behind
         self._running = [_Running(self, index, call) for index, call in enumerate(calls)]
+        self._in_turn = deque[_Running]()
+        """Calls that wait for the one before them to end."""
+        self._giving_up = anyio.CancelScope()
         self._unended = len(calls)
         # Keyed by call and kind: a newer progress takes the place of the one nobody has read.
         self._unread: dict[tuple[int, type[CallHappening]], CallHappening] = {}
@@ -121,10 +128,13 @@ class Calling(AsyncIterator[CallHappening]):
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        tasks = await self._open.enter_async_context(Background())
-        self._open.callback(self._cancel)
-        tasks.start_soon(self._give_up_after_stop)
-        tasks.start_soon(self._work, self._left_behind or tasks)
+        tasks = self._left_behind
+        if tasks is None:
+            tasks = await self._open.enter_async_context(Background())
+        self._start = tasks.start_soon
+        self._open.callback(self._leave)
+        self._open.enter_context(self._stop.calling(self._give_up_soon))
+        self._begin()
         return self
 
     async def __aexit__(
@@ -156,32 +166,34 @@ class Calling(AsyncIterator[CallHappening]):
         self._news.set()
 
     def end(self, running: "_Running", outcome: ToolOutcome, effect: Effect) -> None:
-        """Settle a call; the first outcome stays."""
-        if running.outcome is None:
-            running.outcome = outcome
-            running.ended.set()
-            self._unended -= 1
-            self.tell(running.index, CallEnded(running.call, outcome, effect))
+        """Settle a call."""
+        running.outcome = outcome
+        self._unended -= 1
+        self.tell(running.index, CallEnded(running.call, outcome, effect))
 
-    async def _work(self, tasks: TaskGroup) -> None:
-        tools = [self._tools.get(one.call.name) for one in self._running]
-        in_turn = any(tool is not None and tool.sequential for tool in tools)
-        ready = []
-        for running, tool in zip(self._running, tools, strict=True):
-            call = self._prepare(running, tool)
-            if call is None or tool is None:
-                continue
-            if in_turn:
-                tasks.start_soon(self._run, running, tool, call)
-                await running.ended.wait()
-            else:
-                ready.append((running, tool, call))
-        for running, tool, call in ready:
-            tasks.start_soon(self._run, running, tool, call)
+    def _begin(self) -> None:
+        tools = (self._tools.get(one.call.name) for one in self._running)
+        if any(tool is not None and tool.sequential for tool in tools):
+            self._in_turn.extend(self._running)
+            self._begin_next()
+            return
+        prepared = [(running, self._prepare(running)) for running in self._running]
+        for running, ready in prepared:
+            if ready is not None:
+                self._start(self._run, running, *ready)
 
-    def _prepare(self, running: "_Running", tool: Tool | None) -> ToolCall | None:
-        """The call as it will run; None when it is answered already."""
+    def _begin_next(self) -> None:
+        while self._in_turn:
+            running = self._in_turn.popleft()
+            ready = self._prepare(running)
+            if ready is not None:
+                self._start(self._run, running, *ready)
+                return
+
+    def _prepare(self, running: "_Running") -> tuple[Tool, ToolCall] | None:
+        """The tool, and the call as it will run; None when it is answered already."""
         call = running.call
+        tool = self._tools.get(call.name)
         problem = None
         effective = call
         if self._stop.is_set():
@@ -203,14 +215,22 @@ class Calling(AsyncIterator[CallHappening]):
                     f"Received: {_quoted(call.arguments)}"
                 )
         self.tell(running.index, CallStarted(call, effective.arguments))
-        if problem is None:
-            return effective
+        if tool is not None and problem is None:
+            return tool, effective
+        assert problem is not None, "a tool that is not there is a problem"
         self.end(running, _failed(problem), "none")
         return None
 
     async def _run(self, running: "_Running", tool: Tool, call: ToolCall) -> None:
         place = self._place
-        context = CallContext(place.cwd, self._stop, running, place.environment, place.spill_folder)
+        context = CallContext(
+            place.cwd,
+            self._stop,
+            running,
+            place.environment,
+            place.spill_folder,
+            place.settings,
+        )
         running.began(call, tool.effect, self._clock.now_ms())
         with running.scope:
             outcome = await _fenced(tool, call, context)
@@ -219,25 +239,39 @@ class Calling(AsyncIterator[CallHappening]):
         self._end_run(running, outcome)
 
     def _end_run(self, running: "_Running", outcome: ToolOutcome) -> None:
-        if not outcome.ran:
-            self.end(running, outcome, "none")
+        if running.outcome is not None:
+            # It was given up before it ended, and the next one has begun.
             return
+        self.end(running, *self._ended(running, outcome))
+        self._begin_next()
+
+    def _ended(self, running: "_Running", outcome: ToolOutcome) -> tuple[ToolOutcome, Effect]:
+        if not outcome.ran:
+            return outcome, "none"
         changes: JsonObject = {}
         if running.began_ms is not None and outcome.duration_ms is None:
             changes["duration_ms"] = self._clock.now_ms() - running.began_ms
         given = outcome.effective_arguments is not None
         if not given and running.effective_arguments != running.call.arguments:
             changes["effective_arguments"] = running.effective_arguments
-        self.end(running, msgspec.structs.replace(outcome, **changes), running.effect)
+        return msgspec.structs.replace(outcome, **changes), running.effect
 
-    async def _give_up_after_stop(self) -> None:
-        await self._stop.wait()
-        await anyio.sleep(self._grace_s)
+    def _give_up_soon(self) -> None:
+        self._start(self._give_up)
+
+    async def _give_up(self) -> None:
+        with self._giving_up:
+            await anyio.sleep(self._grace_s)
+            self._cancel()
+            await anyio.sleep(self._grace_s * UNWIND_SHARE)
+            for running in self._running:
+                if running.outcome is None:
+                    self._end_run(running, self._abandoned())
+
+    def _leave(self) -> None:
+        self._in_turn.clear()
+        self._giving_up.cancel()
         self._cancel()
-        await anyio.sleep(self._grace_s * UNWIND_SHARE)
-        for running in self._running:
-            if running.outcome is None:
-                self._end_run(running, self._abandoned())
 
     def _cancel(self) -> None:
         for running in self._running:
@@ -259,7 +293,6 @@ class _Running:
         self.index = index
         self.call = call
         self.scope = anyio.CancelScope()
-        self.ended = anyio.Event()
         self.outcome: ToolOutcome | None = None
         self.effective_arguments = call.arguments
         self.effect: Effect = "none"

@@ -9,19 +9,23 @@ Promises
 - What an earlier request brought is told to the next; tokens of all of them are counted together.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from pi_rpc.agent.asking import Asking
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.errors import Stopped
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import Clock, ModelRequest, Provider, StopSignal
+from pi_rpc.core.ports.clock import Clock
+from pi_rpc.core.ports.providers import ModelRequest, Provider
 from pi_rpc.core.reply import ReplyError
 from pi_rpc.core.retrying import RetryPolicy, delay_ms, error_of, is_retryable
 from pi_rpc.core.summary import Round, joined, request_messages, summary_in
 from pi_rpc.core.summary_rounds import SummaryRounds
+from pi_rpc.core.turns import CANCELLED
 from pi_rpc.core.usage import combined_usage
 
 
@@ -32,6 +36,8 @@ class SummaryOrder(msgspec.Struct, frozen=True):
     request: ModelRequest
     """The model and its settings; the messages of each request take the place of its own."""
     retry: RetryPolicy
+    give_up: Stop = msgspec.field(default_factory=Stop)
+    """Ends a wait between attempts: the failure before it is then for good."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -70,7 +76,7 @@ Step = Waiting | Resumed | Answered | Summarised
 
 
 async def summarise(
-    provider: Provider, order: SummaryOrder, stop: StopSignal, clock: Clock
+    provider: Provider, order: SummaryOrder, stop: Stop, clock: Clock
 ) -> AsyncGenerator[Step, None]:
     """Ask for a summary, round by round.
 
@@ -80,21 +86,30 @@ async def summarise(
     asking = _Rounds(provider, order, stop, clock)
     history = order.rounds.earlier
     turn: str | None = None
-    for one in order.rounds.history:
+    async for one in _in_turns(order.rounds.history, stop):
         async for step in asking.steps(one, history):
             yield step
         history = asking.text
-    for one in order.rounds.turn:
+    async for one in _in_turns(order.rounds.turn, stop):
         async for step in asking.steps(one, turn):
             yield step
         turn = asking.text
     yield Summarised(joined(history, turn), combined_usage(asking.usages), len(asking.usages))
 
 
+async def _in_turns(rounds: Iterable[Round | None], stop: Stop) -> AsyncIterator[Round]:
+    """The rounds as they are made, with a moment for others between the steps of the work."""
+    for one in rounds:
+        if one is not None:
+            yield one
+            continue
+        await anyio.lowlevel.checkpoint()
+        if stop.is_set():
+            raise Stopped("aborted", "the summary was stopped before it was asked for")
+
+
 class _Rounds:
-    def __init__(
-        self, provider: Provider, order: SummaryOrder, stop: StopSignal, clock: Clock
-    ) -> None:
+    def __init__(self, provider: Provider, order: SummaryOrder, stop: Stop, clock: Clock) -> None:
         self._provider = provider
         self._order = order
         self._stop = stop
@@ -115,7 +130,9 @@ class _Rounds:
                 break
             attempt += 1
             yield Waiting(attempt, self._order.retry.retries_max, wait_ms, error)
-            await self._pause(wait_ms)
+            if await self._is_given_up(wait_ms):
+                error = CANCELLED
+                break
         # A stop ends the waiting too; it is told by whoever carries the summary out.
         if attempt and reply.get("stopReason") != "aborted":
             yield Resumed(attempt, error)
@@ -140,8 +157,13 @@ class _Rounds:
             self.position = reply.script_position
         return reply.message(self._provider.api, at_ms, self._clock.now_ms() - at_ms)
 
-    async def _pause(self, wait_ms: int) -> None:
-        with anyio.move_on_after(wait_ms / 1000):
-            await self._stop.wait()
+    async def _is_given_up(self, wait_ms: int) -> bool:
+        """Wait until it is time to ask again; whether somebody ended the wait."""
+        over = anyio.Event()
+        give_up = self._order.give_up
+        with self._stop.calling(over.set), give_up.calling(over.set):
+            with anyio.move_on_after(wait_ms / 1000):
+                await over.wait()
         if self._stop.is_set():
             raise Stopped("aborted", "the summary was stopped while it waited to ask again")
+        return give_up.is_set()

@@ -9,7 +9,7 @@ Promises
 - A leaf is bound only when no call that may mark the world lies between it and its binding.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -27,10 +27,19 @@ CHANGES_STORED_MAX = 2000
 LEFT_OUT_STORED_MAX = 20
 """How many paths that a version does not hold one binding names."""
 
-At = Literal["start", "before_tools", "after_tools", "manual", "restore"]
+At = Literal["start", "before_tools", "after_tools", "left", "manual", "restore"]
 """When a binding was written. One written by a restore says what it changed and binds nothing."""
 
-BINDING_TIMES = frozenset({"start", "before_tools", "after_tools", "manual"})
+BINDING_TIMES = frozenset({"start", "before_tools", "after_tools", "left", "manual"})
+
+ROWS_READ_AHEAD = 512
+"""Rows whose calls are looked for at once, on a long way up."""
+
+REPLIES_READ_SINGLY_MAX = 8
+"""So few replies are sooner looked at one by one."""
+
+EffectKind = Literal["net", "ticket", "mail", "db", "process", "other"]
+"""What was touched beyond the files."""
 
 _RESULT_KINDS = frozenset({Kind.TOOL_RESULT, Kind.BASH_EXECUTION})
 
@@ -72,6 +81,8 @@ class Binding(msgspec.Struct, frozen=True):
     changes: Sequence[Change]
     more: bool
     """Whether `changes` is not all of them."""
+    folder: str | None = None
+    """Where it was named; None in files of before this was written down."""
     denied: Sequence[str] | None = None
     """At the end of a restore, the paths announced before that were not restored after all."""
 
@@ -86,6 +97,8 @@ class Bindings:
         self._described: dict[int, Binding] = {}
         self._seen: set[int] = set()
         self._effects: dict[str, Effect] = {}
+        self._scopes: dict[str, dict[int, str]] = {}
+        """By scope other than the files, the version of each place that has one."""
 
     def _learn(self) -> None:
         kinds, end = self._tree.heads.kinds, len(self._tree)
@@ -116,6 +129,11 @@ class Bindings:
                 self._seen.add(above)
         for effect in _objects(data.get("effects")):
             self._learn_effect(row, effect)
+        if binding.at in BINDING_TIMES:
+            for scope, version in _scope_versions(data.get("scopes")):
+                places = self._scopes.setdefault(scope, {})
+                places[row] = version
+                places.setdefault(binding.described, version)
 
     def _binding(self, row: int, data: JsonObject) -> Binding:
         tree = self._tree
@@ -128,6 +146,7 @@ class Bindings:
         files = scopes.get("files") if isinstance(scopes, dict) else None
         version = files.get("version") if isinstance(files, dict) else None
         before = data.get("before")
+        folder = files.get("cwd") if isinstance(files, dict) else None
         return Binding(
             row=row,
             at=str(data.get("at")),
@@ -136,6 +155,7 @@ class Bindings:
             before=before if isinstance(before, str) else None,
             changes=tuple(_changes(data.get("changed"))),
             more=data.get("more") is True,
+            folder=folder if isinstance(folder, str) else None,
             denied=_texts(data.get("denied")),
         )
 
@@ -189,12 +209,38 @@ class Bindings:
 
     def unbound_top(self, leaf_row: int) -> int:
         """The highest row above a leaf that is in the same state as it, as far as calls go."""
+        return self._top(leaf_row, lambda row: self._at(row) is not None)
+
+    def _top(self, leaf_row: int, is_bound: Callable[[int], bool]) -> int:
         top = leaf_row
         for row, tools in calls_upward(self._tree, leaf_row):
-            if tools or self._at(row) is not None:
+            if tools or is_bound(row):
                 return top
             top = row
-        return ROOT if self._at(ROOT) is None else top
+        return top if is_bound(ROOT) else ROOT
+
+    def scopes(self) -> frozenset[str]:
+        """Scopes other than the files that some place has a version of."""
+        self._learn()
+        return frozenset(self._scopes)
+
+    def scope_at(self, scope: str, leaf_row: int) -> str | None:
+        """The version of a scope that holds at a leaf; None as for `of_leaf`."""
+        self._learn()
+        places = self._scopes.get(scope)
+        if places is None:
+            return None
+        for row, tools in calls_upward(self._tree, leaf_row):
+            if row in places:
+                return places[row]
+            if tools:
+                return None
+        return places.get(ROOT)
+
+    def unbound_scope_top(self, scope: str, leaf_row: int) -> int:
+        """As `unbound_top`, for a scope."""
+        self._learn()
+        return self._top(leaf_row, self._scopes.get(scope, {}).__contains__)
 
     def _at(self, row: int) -> Binding | None:
         found = self._by_row.get(row)
@@ -212,7 +258,7 @@ def marking_tool(tree: Tree, row: int) -> str | None:
         return None
     message = tree.entry(row).message or {}
     name = message.get("toolName")
-    return None if name in READ_ONLY_TOOLS else str(name)
+    return None if str(name) in READ_ONLY_TOOLS else str(name)
 
 
 def calls_upward(tree: Tree, start: int) -> Iterator[tuple[int, Sequence[str]]]:
@@ -222,15 +268,42 @@ def calls_upward(tree: Tree, start: int) -> Iterator[tuple[int, Sequence[str]]]:
     crash: it counts at the reply that asked for it.
     """
     answered: set[str] = set()
+    kinds = tree.heads.kinds
+    for rows in _ahead(tree, start):
+        asking = _asking(tree, rows)
+        for row in rows:
+            tools: Sequence[str] = ()
+            if kinds[row] == Kind.ASSISTANT:
+                tools = _unanswered_tools(tree, row, answered) if row in asking else ()
+            elif kinds[row] in _RESULT_KINDS:
+                if kinds[row] == Kind.TOOL_RESULT:
+                    answered.add(_answered_id(tree, row))
+                tool = marking_tool(tree, row)
+                tools = () if tool is None else (tool,)
+            yield row, tools
+
+
+def _ahead(tree: Tree, start: int) -> Iterator[list[int]]:
+    """Rows upward, more and more at a time: most questions end after a few."""
+    rows, wanted = [], 1
     for row in tree.upward(start):
-        kind = tree.heads.kinds[row]
-        if kind == Kind.ASSISTANT:
-            yield row, _unanswered_tools(tree, row, answered)
-            continue
-        if kind == Kind.TOOL_RESULT:
-            answered.add(_answered_id(tree, row))
-        tool = marking_tool(tree, row)
-        yield row, () if tool is None else (tool,)
+        rows.append(row)
+        if len(rows) == wanted:
+            yield rows
+            rows, wanted = [], min(8 * wanted, ROWS_READ_AHEAD)
+    yield rows
+
+
+def _asking(tree: Tree, rows: list[int]) -> Container[int]:
+    """The replies among rows, without many that ask for no call."""
+    replies = [row for row in rows if tree.heads.kinds[row] == Kind.ASSISTANT]
+    if len(replies) <= REPLIES_READ_SINGLY_MAX:
+        return replies
+    asking: set[int] = set()
+    for block, lines in tree.blocks(sorted(replies)):
+        if b'"toolCall"' in lines:
+            asking.update(block)
+    return asking
 
 
 def calls_asked_for(tree: Tree, row: int) -> Sequence[ToolCall]:
@@ -281,9 +354,12 @@ def binding_body(  # noqa: PLR0917
     left_out: Sequence[JsonObject] = (),
     before: str | None = None,
     changes: Sequence[Change] = (),
+    folder: str | None = None,
 ) -> Body:
     """The entry that names the state of the files here, and what calls changed in them."""
     files: JsonObject = {"kind": kind, "version": version}
+    if folder is not None:
+        files["cwd"] = folder
     if left_out:
         files["leftOut"] = list(left_out[:LEFT_OUT_STORED_MAX])
         files["leftOutCount"] = len(left_out)
@@ -308,6 +384,13 @@ def effects_body(effects: Sequence[JsonObject]) -> Body:
 
 def _objects(value: Any) -> list[JsonObject]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _scope_versions(value: Any) -> Iterator[tuple[str, str]]:
+    for scope, kept in value.items() if isinstance(value, dict) else ():
+        version = kept.get("version") if isinstance(kept, dict) else None
+        if scope != "files" and isinstance(version, str):
+            yield scope, version
 
 
 def _texts(value: Any) -> list[str] | None:

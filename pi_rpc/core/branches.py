@@ -7,7 +7,7 @@ import msgspec
 from pi_rpc.core.entries import Body, Kind
 from pi_rpc.core.messages import text_of, tool_calls_of
 from pi_rpc.core.tokens import FAILED_STOPS
-from pi_rpc.core.tree import ROOT, Tree
+from pi_rpc.core.tree import Tree
 
 ROWS_READ_MAX = 500
 """How many rows of one branch are read for its files and words; older ones are counted only."""
@@ -46,13 +46,8 @@ class Branch(msgspec.Struct, frozen=True):
 
 def branch_at(tree: Tree, tip_row: int) -> Branch:
     """What a tip has for itself, from the last place where the tree parts."""
-    own: list[int] = []
-    fork_row = ROOT
-    for row in tree.upward(tip_row):
-        if own and len(tree.children(row)) > 1:
-            fork_row = row
-            break
-        own.append(row)
+    own = tree.below.to_parting(tip_row)
+    fork_row = tree.parent(own[-1])
     return Branch(tip_row, fork_row, len(own), last_words(tree, own), files_touched(tree, own))
 
 

@@ -11,13 +11,15 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 from pi_rpc.core.entries import FORMAT_VERSION, Header
 from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.messages import JsonObject
+
+_Typed = TypeVar("_Typed")
 
 _decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
@@ -28,12 +30,15 @@ _PARENT = re.compile(
 )
 
 
+_TOO_DEEP = "nested too deeply"
+
+
 def decode(line: bytes) -> Any:
     """The value a line holds. Raises Damaged `unreadable_line` when it is no JSON."""
     try:
         return _decoder.decode(line)
     except RecursionError as error:
-        raise Damaged("unreadable_line", "nested too deeply") from error
+        raise Damaged("unreadable_line", _TOO_DEEP) from error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return _decode_odd(line)
 
@@ -44,8 +49,15 @@ def _decode_odd(line: bytes) -> Any:
     text = line.decode("utf-8", "replace")
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_int=_integer)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise Damaged("unreadable_line", _TOO_DEEP) from error
+    except ValueError as error:
         raise Damaged("unreadable_line", f"not readable as JSON: {error}") from error
+
+
+def is_too_deep(error: Damaged) -> bool:
+    """Whether a line was given up as nested too deeply: then it may be JSON to others."""
+    return error.message == _TOO_DEEP
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -58,6 +70,24 @@ def _integer(digits: str) -> int | float:
     except ValueError:
         # Python reads at most a few thousand digits; such a number is infinite for everybody else.
         return float(digits)
+
+
+def typed_lines(decoder: msgspec.json.Decoder[_Typed], lines: bytes) -> Sequence[_Typed | None]:
+    """What each of some lines holds of what is asked for; None for one of another shape.
+
+    For going through many lines: all of them cost hardly more than a look at their bytes.
+    """
+    try:
+        return decoder.decode_lines(lines)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return [_typed_or_none(decoder, line) for line in lines.split(b"\n")]
+
+
+def _typed_or_none(decoder: msgspec.json.Decoder[_Typed], line: bytes) -> _Typed | None:
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def encode(value: Any) -> bytes:

@@ -11,7 +11,8 @@ Promises
   what is summarised.
 """
 
-from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import compress
 
 import msgspec
 
@@ -20,6 +21,7 @@ from pi_rpc.core.entries import Kind
 from pi_rpc.core.messages import JsonObject, tool_calls_of
 from pi_rpc.core.policy import PI3, Policy
 from pi_rpc.core.projection import SILENT_KINDS, Projection
+from pi_rpc.core.told import Told
 from pi_rpc.core.tree import ROOT
 
 SURE_KINDS = frozenset(
@@ -36,6 +38,12 @@ SURE_KINDS = frozenset(
 
 NEVER_TOLD = SILENT_KINDS | {Kind.SYSTEM, Kind.COMPACTION}
 """Kinds that are neither summarised nor kept: a checkpoint or nothing stands for them."""
+
+_PERHAPS = 2
+_TELLING = bytes(
+    0 if kind in NEVER_TOLD else 1 if kind in SURE_KINDS else _PERHAPS for kind in range(256)
+)
+"""By kind: says nothing, says something unless an edit took it away, must be looked into."""
 
 CUT_ROLES = frozenset(
     {"user", "assistant", "bashExecution", "custom", "branchSummary", "compactionSummary"}
@@ -55,13 +63,14 @@ ROLE_OF_KIND = {
 }
 
 
-class CompactionPlan(msgspec.Struct, frozen=True):
+class CompactionPlan(msgspec.Struct, frozen=True, dict=True):
     """What a compaction would do, as rows of the tree in context order.
 
-    The ranges hold silent rows too; `told` leaves those out.
+    The ranges hold silent rows too; what they tell leaves those out.
     """
 
     projection: Projection
+    """Of a copy: what is appended while a plan is carried out does not get into it."""
     leaf_row: int
     """The leaf it was made for."""
     first_kept_id: str
@@ -72,6 +81,11 @@ class CompactionPlan(msgspec.Struct, frozen=True):
     prefix: list[int]
     """The first part of a split turn; empty without one."""
     kept: list[int]
+    kept_tokens: int
+    """Estimated tokens that stay as they are."""
+    system: JsonObject | None
+    """The system message the compaction will bear; None when the context has none."""
+    system_tokens: int
     previous_row: int
     """The compaction the context begins with, ROOT for none."""
 
@@ -88,44 +102,29 @@ class CompactionPlan(msgspec.Struct, frozen=True):
         said = self.projection.messages_of(self.previous_row)
         return str(said[-1].get("summary", "")) if said else None
 
-    def told(self, rows: Sequence[int]) -> "Told":
-        """The messages of a range; system messages are left out."""
-        return Told(self.projection, rows)
+    @cached_property
+    def told_history(self) -> Told:
+        """What the history says."""
+        return Told(self.projection, self.history)
+
+    @cached_property
+    def told_prefix(self) -> Told:
+        """What the first part of a split turn says."""
+        return Told(self.projection, self.prefix)
 
     def speaking(self, rows: list[int]) -> list[int]:
         """The rows of a range that say something beside what system messages say."""
         kinds = self.projection.tree.heads.kinds
+        telling = bytes(map(kinds.__getitem__, rows)).translate(_TELLING)
+        may_speak = compress(rows, telling)
         edits = self.projection.selection.edits
+        if not edits and _PERHAPS not in telling:
+            return list(may_speak)
         return [
             row
-            for row in rows
-            if kinds[row] not in NEVER_TOLD
-            and (
-                (kinds[row] in SURE_KINDS and row not in edits) or self.projection.messages_of(row)
-            )
+            for row in may_speak
+            if (kinds[row] in SURE_KINDS and row not in edits) or self.projection.messages_of(row)
         ]
-
-    @property
-    def kept_tokens(self) -> int:
-        """Estimated tokens that stay as they are."""
-        return sum(self.projection.tokens_of(row)[1] for row in self.kept)
-
-
-class Told:
-    """Messages of rows in order, read anew each time they are gone through.
-
-    A long history is told without all of it being in memory at once.
-    """
-
-    def __init__(self, projection: Projection, rows: Sequence[int]) -> None:
-        self._projection = projection
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[JsonObject]:
-        for row in self._rows:
-            for message in self._projection.messages_of(row):
-                if message.get("role") != "system":
-                    yield message
 
 
 def plan_compaction(
@@ -149,15 +148,20 @@ def plan_compaction(
     if not span.says_anything(span.start, boundary):
         return None
     rows = span.rows
+    kept = rows[boundary:]
+    system = projection.system()
     return CompactionPlan(
-        projection=projection,
+        projection=projection.as_it_stands(),
         leaf_row=projection.leaf_row,
         first_kept_id=tree.heads.id_of(rows[boundary]),
         is_split_turn=turn is not None,
         tokens_before=projection.tokens().total,
         history=rows[span.start : history_end],
         prefix=[] if turn is None else rows[turn:boundary],
-        kept=rows[boundary:],
+        kept=kept,
+        kept_tokens=sum(projection.tokens_of(row)[1] for row in kept),
+        system=system,
+        system_tokens=0 if system is None else projection.policy.tokens_of(system),
         previous_row=rows[0] if span.start else ROOT,
     )
 

@@ -15,16 +15,16 @@ from pi_rpc.core.entries import MESSAGE_KINDS, Entry, Kind
 from pi_rpc.core.messages import JsonObject, text_block
 from pi_rpc.core.tokens import javascript_number
 
-EDITABLE_ROLES = frozenset({"user", "assistant", "toolResult", "custom"})
+EDITABLE_ROLES = ("user", "assistant", "toolResult", "custom")
 """Roles whose content a context edit may replace."""
 
-BLOCK_ROLES = frozenset({"assistant", "toolResult"})
+BLOCK_ROLES = ("assistant", "toolResult")
 """Roles whose content is always blocks."""
 
 EDITABLE_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.TOOL_RESULT, Kind.CUSTOM_MESSAGE})
 """Entries a context edit may name."""
 
-MODEL_ROLES = frozenset({"system", "user", "assistant", "toolResult"})
+MODEL_ROLES = ("system", "user", "assistant", "toolResult")
 """Roles a provider is sent as they are."""
 
 SUMMARY_OPENING = (

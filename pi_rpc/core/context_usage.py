@@ -1,5 +1,6 @@
 """How full the context is, and with what; and how two contexts differ."""
 
+from collections.abc import Generator
 from typing import Literal
 
 import msgspec
@@ -53,22 +54,26 @@ def usage_by_part(
 
 def usage_of(projection: Projection, window: int | None, reserve: int) -> ContextUsage:
     """How full a context is that is at hand. A window of 0 counts as unknown."""
+    work = measuring(projection, window, reserve)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: ContextUsage = end.value
+            return found
+
+
+def measuring(
+    projection: Projection, window: int | None, reserve: int
+) -> Generator[None, None, ContextUsage]:
+    """The same, a moment's work at a time."""
+    sizes = yield from projection.sizing()
     tree, policy = projection.tree, projection.policy
     folded = projection.system()
     system = 0 if folded is None else policy.tokens_of(folded)
     tools = (
         0 if folded is None else tokens_of_units(tool_declaration_units(folded, policy.text_units))
     )
-    summary = messages = tool_results = 0
-    for row in projection.selection.rows:
-        tokens = projection.tokens_of(row)[1]
-        match tree.heads.kinds[row]:
-            case Kind.COMPACTION | Kind.BRANCH_SUMMARY:
-                summary += tokens
-            case Kind.TOOL_RESULT:
-                tool_results += tokens
-            case _:
-                messages += tokens
     counted = projection.tokens()
     known = _is_known(projection)
     window = window if window is not None and window > 0 else None
@@ -76,12 +81,12 @@ def usage_of(projection: Projection, window: int | None, reserve: int) -> Contex
     return ContextUsage(
         system=system - tools,
         tools=tools,
-        summary=summary,
-        messages=messages,
-        tool_results=tool_results,
+        summary=sizes.summary,
+        messages=sizes.messages,
+        tool_results=sizes.tool_results,
         total=counted.total,
         tokens=counted.total if known else None,
-        estimate=system + summary + messages + tool_results,
+        estimate=system + sizes.total,
         method=("usage" if by_usage else "estimate") if known else "unknown",
         usage_entry_id=tree.id_or_none(ROOT if counted.usage_at is None else counted.usage_at),
         window=window,

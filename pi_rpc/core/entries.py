@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.messages import Block, JsonObject
 
 FORMAT_VERSION = 3
 """The session format written here; newer files are read as they are."""
@@ -102,6 +102,18 @@ def kind_of(entry_type: str, role: object = None, custom_type: object = None) ->
     if entry_type == "custom" and isinstance(custom_type, str):
         return KIND_OF_CUSTOM_TYPE.get(custom_type, Kind.CUSTOM)
     return KIND_OF_TYPE.get(entry_type, Kind.UNKNOWN)
+
+
+_TYPE_OF_KIND = {kind: name for name, kind in KIND_OF_TYPE.items()}
+
+
+def stand_in(kind: Kind) -> JsonObject:
+    """What an entry says whose line cannot be read: its type, where its kind tells it."""
+    if kind in MESSAGE_KINDS:
+        return {"type": "message"}
+    if kind in CUSTOM_KINDS:
+        return {"type": "custom"}
+    return {"type": _TYPE_OF_KIND.get(kind, "")}
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -219,6 +231,44 @@ def context_edit(target_id: str, replacement: JsonObject | None) -> Body:
 def custom(custom_type: str, data: Any = None) -> Body:
     """State of a program, never shown to the model."""
     return Body("custom", {"customType": custom_type} | ({} if data is None else {"data": data}))
+
+
+class AddedMessage(msgspec.Struct, frozen=True, rename="camel"):
+    """A message for the model beside the user's, stored as an entry of type custom_message."""
+
+    custom_type: str
+    content: str | list[Block]
+    display: bool = True
+    """Whether editors show it."""
+    details: JsonObject | None = None
+
+    def as_message(self, at_ms: int) -> JsonObject:
+        """The message in the session form."""
+        return {"role": "custom", **_custom_fields(self), "timestamp": at_ms}
+
+
+def custom_message(added: AddedMessage) -> Body:
+    """A message beside the user's as it is stored."""
+    return Body("custom_message", _custom_fields(added))
+
+
+def _custom_fields(added: AddedMessage) -> JsonObject:
+    fields: JsonObject = {
+        "customType": added.custom_type,
+        "content": added.content,
+        "display": added.display,
+    }
+    if added.details is not None:
+        fields["details"] = added.details
+    return fields
+
+
+def body_of_message(message: JsonObject) -> Body:
+    """The entry a message of the session form is stored as; a custom one has a type of its own."""
+    if message["role"] != "custom":
+        return message_body(message)
+    fields = {name: held for name, held in message.items() if name not in ("role", "timestamp")}
+    return Body("custom_message", fields)
 
 
 def note_taken() -> Body:

@@ -213,11 +213,12 @@ class WorkspaceDrifted(msgspec.Struct, frozen=True):
 
 
 class WorkspaceRestored(msgspec.Struct, frozen=True):
-    """Files were brought to another version because somebody asked for it."""
+    """The world was brought to another version because somebody asked for it."""
 
-    version: str
-    safety_version: str
-    """The state before, to go back to."""
+    version: str | None
+    """Null where only scopes were meant, of which `environment` tells."""
+    safety_version: str | None
+    """The state of the files before, to go back to."""
     paths: list[str]
     """At most the first thousand."""
     count: int
@@ -342,9 +343,13 @@ class RequestResolved(msgspec.Struct, frozen=True):
 
     request_id: str
     kind: str
-    """hook, tool, command, permission, select, confirm, input, editor."""
+    """hook, tool, command, permission, checkpoint, select, confirm, input, editor."""
     outcome: str
     """answered, timeout, stopped, disconnected, failed."""
+    hook: str | None = None
+    """Which hook it was."""
+    elapsed_ms: int | None = None
+    """How long a hook took."""
 
 
 class DiagnosticTold(msgspec.Struct, frozen=True):

@@ -17,6 +17,15 @@ HEAD = re.compile(
 )
 """Type, id, parent, role and custom type of an entry whose keys are in the order writers use."""
 
+_MESSAGE_HEAD = re.compile(
+    rb'\{"type":"message","id":"(.{8})","parentId":"(.{8})","timestamp":"[^"]{24}",'
+    rb'"message":\{"role":"([^"]{1,64})"',
+    re.DOTALL,
+)
+"""Id, parent and role of the most frequent of those entries; whether they are good is not asked."""
+
+_HEX_DIGITS = b"0123456789abcdef"
+
 PARENT_KEY = b'"parentId":'
 """Stands once on a line that is one record; within a string the quotes would be escaped."""
 
@@ -26,29 +35,45 @@ _SECOND_HEADS_MAX = 64
 _HEADS_LEARNED_MAX = 256
 
 
-class KindOfHead(dict[tuple[bytes | None, ...], int]):
-    """Kinds by type, role and custom type; -1 where a line's beginning does not tell."""
+_Head = tuple[bytes | None, ...]
 
-    def __missing__(self, head: tuple[bytes | None, ...]) -> int:
-        entry_type, role, custom_type = (
-            None if part is None else part.decode("utf-8", "replace") for part in head
-        )
-        told = {"message": role, "custom": custom_type, "session": None}
-        kind = -1
-        if entry_type is not None and told.get(entry_type, "") is not None:
-            kind = kind_of(entry_type, role, custom_type)
+
+class KindOfHead(dict[_Head | bytes, int]):
+    """Kinds by type, role and custom type, or by a message's role alone.
+
+    -1 where a line's beginning does not tell.
+    """
+
+    def __missing__(self, head: _Head | bytes) -> int:
+        if isinstance(head, bytes):
+            kind = self[b"message", head, None] if head.isalpha() else -1
+        else:
+            kind = _kind_of(*head)
         if len(self) < _HEADS_LEARNED_MAX:
             self[head] = kind
         return kind
+
+
+def _kind_of(*head: bytes | None) -> int:
+    entry_type, role, custom_type = (
+        None if part is None else part.decode("utf-8", "replace") for part in head
+    )
+    told = {"message": role, "custom": custom_type, "session": None}
+    if entry_type is None or told.get(entry_type, "") is None:
+        return -1
+    return kind_of(entry_type, role, custom_type)
 
 
 class PlainLines(msgspec.Struct, frozen=True):
     """Lines that all are plain entries, told by their beginnings alone."""
 
     ids: tuple[bytes, ...]
+    """Eight hexadecimal digits each."""
     parents: tuple[bytes | None, ...]
+    """None for a root; what is no id is no plain one of an entry either."""
     kinds: bytes
-    lengths: list[int]
+    sizes: list[int]
+    """Bytes of each, the newline included."""
     last: bytes
 
 
@@ -63,18 +88,26 @@ def plain_lines(chunk: bytes, kind_of_head: KindOfHead) -> PlainLines | None:
     lines = BytesIO(chunk).readlines()
     if b"\0" in chunk:
         return None
-    matches = list(map(HEAD.match, lines))
-    if None in matches:
+    matches = map(_MESSAGE_HEAD.match, lines)
+    heads = [
+        _other_head(line) if match is None else match.groups()
+        for line, match in zip(lines, matches, strict=True)
+    ]
+    if None in heads or {line[-2] for line in lines} != {_BRACE}:
         return None
-    if {line[-2] for line in lines} != {_BRACE}:
+    ids, parents, told = zip(*heads, strict=True)
+    kinds = list(map(kind_of_head.__getitem__, told))
+    if -1 in kinds or b"".join(ids).translate(None, _HEX_DIGITS):
         return None
-    heads = [match.groups() for match in matches if match is not None]
-    types, ids, parents, roles, custom_types = zip(*heads, strict=True)
-    kinds = list(map(kind_of_head.__getitem__, zip(types, roles, custom_types, strict=True)))
-    if -1 in kinds:
+    return PlainLines(ids, parents, bytes(kinds), list(map(len, lines)), lines[-1][:-1])
+
+
+def _other_head(line: bytes) -> tuple[bytes, bytes | None, _Head] | None:
+    match = HEAD.match(line)
+    if match is None:
         return None
-    lengths = [len(line) - 1 for line in lines]
-    return PlainLines(ids, parents, bytes(kinds), lengths, lines[-1][:-1])
+    entry_type, entry_id, parent, role, custom_type = match.groups()
+    return entry_id, parent, (entry_type, role, custom_type)
 
 
 def value_of(line: bytes) -> object:

@@ -10,7 +10,7 @@ import msgspec
 
 from pi_rpc.core.errors import Failure, Invalid, Missing, Refused
 from pi_rpc.core.models import LEVELS
-from pi_rpc.core.ports import ModelListing
+from pi_rpc.core.ports.providers import ModelListing
 
 
 class MeantModel(msgspec.Struct, frozen=True):

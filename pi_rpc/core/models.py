@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from pi_rpc.core.images import ImageLimits
 from pi_rpc.core.messages import Cost, JsonObject, Usage
 
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -60,6 +61,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """Sent beside the usual ones; values in the syntax of keys."""
     compat: JsonObject = {}
     """Where this server differs from the API's own."""
+    image_limits: ImageLimits = ImageLimits()
+    """How large the pictures are that it is shown."""
+    sampling: JsonObject = {}
+    """Fields that go into each request as they are, where the API is one of OpenAI's."""
+    sampling_by_level: dict[str, JsonObject] = {}
+    """More of them by thinking level; these win."""
 
     @property
     def accepts_images(self) -> bool:

@@ -21,25 +21,43 @@ class Pairing(msgspec.Struct, frozen=True):
     """Messages with a call that no result answers, in order, one a call."""
 
 
-def pairing_of(messages: Iterable[JsonObject]) -> Pairing:
-    """Pair the calls and results of messages in context order."""
-    asked_at: dict[int, int] = {}
-    orphans: list[int] = []
-    last_asked: dict[str, int] = {}
-    waiting: dict[tuple[int, str], None] = {}
-    for place, message in enumerate(messages):
+class Pairs:
+    """The pairs of a context that grows, found message by message."""
+
+    def __init__(self) -> None:
+        self.asked_at: dict[int, int] = {}
+        """As in `Pairing`."""
+        self.orphans: list[int] = []
+        self._last_asked: dict[str, int] = {}
+        self._waiting: dict[tuple[int, str], None] = {}
+        self._count = 0
+
+    def take(self, message: JsonObject) -> None:
+        """Take in the next message."""
+        place, self._count = self._count, self._count + 1
         if message.get("role") == "assistant":
             for call in tool_calls_of(message):
-                last_asked[call.id] = place
-                waiting[place, call.id] = None
+                self._last_asked[call.id] = place
+                self._waiting[place, call.id] = None
         elif message.get("role") == "toolResult":
             call_id = message.get("toolCallId")
-            if not isinstance(call_id, str) or call_id not in last_asked:
-                orphans.append(place)
-                continue
-            asked_at[place] = last_asked[call_id]
-            waiting.pop((last_asked[call_id], call_id), None)
-    return Pairing(asked_at, orphans, [place for place, _ in waiting])
+            if not isinstance(call_id, str) or call_id not in self._last_asked:
+                self.orphans.append(place)
+                return
+            self.asked_at[place] = self._last_asked[call_id]
+            self._waiting.pop((self._last_asked[call_id], call_id), None)
+
+    def pairing(self) -> Pairing:
+        """How calls and results stand to each other so far."""
+        return Pairing(self.asked_at, self.orphans, [place for place, _ in self._waiting])
+
+
+def pairing_of(messages: Iterable[JsonObject]) -> Pairing:
+    """Pair the calls and results of messages in context order."""
+    pairs = Pairs()
+    for message in messages:
+        pairs.take(message)
+    return pairs.pairing()
 
 
 def interrupted_calls(messages: Sequence[JsonObject]) -> list[ToolCall]:

@@ -10,11 +10,13 @@ Promises
 - Messages given out are shared and must not be changed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Literal, overload
 
 import msgspec
 
+from pi_rpc.core.choices import THINKING_OFF, Choices, ModelChoice, choices_at
 from pi_rpc.core.context_messages import (
     edited,
     message_for_model,
@@ -34,17 +36,14 @@ from pi_rpc.core.tree import ROOT, Tree
 Form = Literal["session", "llm"]
 """`session`: the roles the file knows. `llm`: only what a provider is sent."""
 
+SIZED_ROWS = 256
+"""So many rows are sized in one or two milliseconds, when they must be read for it."""
+
 MESSAGES_KEPT_ROWS = 2048
 """Rows whose messages stay decoded for the next request; what is beyond is decoded again."""
 
-MESSAGES_OF_ROW_MAX = 2
-"""A compaction says its system message and its summary, any other row one message at most."""
-
-THINKING_OFF = "off"
-"""The thinking level of a path that never says one."""
-
-ModelChoice = tuple[str, str]
-"""Provider and model id."""
+MOMENT_ROWS = 128
+"""How many rows are read in one moment, where others have their turn in between."""
 
 SILENT_KINDS = frozenset(
     {
@@ -68,11 +67,18 @@ SILENT_KINDS = frozenset(
 SYSTEM_BEARERS = frozenset({Kind.SYSTEM, Kind.COMPACTION})
 """Kinds that may bear a system message."""
 
-MODEL_KINDS = frozenset({Kind.MODEL_CHANGE, Kind.ASSISTANT})
-"""Kinds that say which model answers."""
 
-CHOOSING_KINDS = MODEL_KINDS | {Kind.THINKING_LEVEL_CHANGE}
-"""Kinds that say which model answers, or how hard it thinks."""
+class _Said(msgspec.Struct):
+    """What a row says, in both forms; the same objects each time."""
+
+    session: tuple[JsonObject, ...]
+    made: tuple[JsonObject, ...] | None = None
+
+    def llm(self) -> tuple[JsonObject, ...]:
+        if self.made is None:
+            sent = (message_for_model(message) for message in self.session)
+            self.made = tuple(message for message in sent if message is not None)
+        return self.made
 
 
 class _Reader:
@@ -81,25 +87,34 @@ class _Reader:
     def __init__(self, tree: Tree, policy: Policy) -> None:
         self.tree = tree
         self.policy = policy
-        self._messages: dict[tuple[int, int], tuple[JsonObject, ...]] = {}
+        self._messages: dict[tuple[int, int], _Said] = {}
         self._tokens: dict[tuple[int, int], tuple[int, int]] = {}
         self._usages: dict[tuple[int, int], int] = {}
+        self.changes = 0
+        """How often rows were not only added, but left out or made to say something else."""
+        self._sent: list[JsonObject] = []
+        """What the first rows say in the llm form, for a request that goes on from there."""
+        self._sent_rows = 0
 
-    def messages(self, row: int, compaction_row: int, edit_row: int) -> tuple[JsonObject, ...]:
+    def messages(
+        self, row: int, compaction_row: int, edit_row: int, form: Form = "session"
+    ) -> tuple[JsonObject, ...]:
         kind = self.tree.heads.kinds[row]
         if kind in SILENT_KINDS or (kind == Kind.COMPACTION and row != compaction_row):
             return ()
         key = (row, edit_row)
         found = self._messages.get(key)
-        if found is not None:
-            return found
-        made = self._made(row, kind, edit_row)
+        if found is None:
+            found = _Said(self._made(row, kind, edit_row))
+            self._keep(key, found)
+        return found.session if form == "session" else found.llm()
+
+    def _keep(self, key: tuple[int, int], made: "_Said") -> None:
         if len(self._messages) >= MESSAGES_KEPT_ROWS:
             # The one kept last goes: of a longer context, read from end to end time and again,
             # any other rule would keep nothing that is asked for next.
             self._messages.popitem()
         self._messages[key] = made
-        return made
 
     def _made(self, row: int, kind: int, edit_row: int) -> tuple[JsonObject, ...]:
         if kind in MESSAGE_KINDS:
@@ -170,7 +185,29 @@ class _Reader:
             found = self._usages[key] = max(map(trusted_usage, said), default=0)
         return found
 
+    def sent(
+        self, rows: Sequence[int], compaction_row: int, edits: Mapping[int, int]
+    ) -> Sequence[JsonObject]:
+        """All that the rows say in the llm form, oldest first, none of which changed."""
+        goes_on = self._sent_rows <= len(rows) <= MESSAGES_KEPT_ROWS
+        new = [
+            message
+            for row in (rows[self._sent_rows :] if goes_on else rows)
+            for message in self.messages(row, compaction_row, edits.get(row, ROOT), "llm")
+        ]
+        if not goes_on:
+            return new
+        self._sent += new
+        self._sent_rows = len(rows)
+        return self._sent
+
+    def note_change(self) -> None:
+        """Rows were left out, or say something else from here on."""
+        self.changes += 1
+        self._sent, self._sent_rows = [], 0
+
     def forget_all_but(self, rows: Sequence[int]) -> None:
+        self.note_change()
         kept = set(rows)
         self._usages = {key: made for key, made in self._usages.items() if key[0] in kept}
         self._messages = {key: made for key, made in self._messages.items() if key[0] in kept}
@@ -190,24 +227,30 @@ class ContextMessages(Sequence[JsonObject]):
         self._edits = selection.edits.copy()
         self._compaction_row = selection.compaction_row
         self._form = form
+        self._changes = reader.changes
         self._newest_first: list[JsonObject] = []
         self._unread = len(self._rows)
+
+    def listed(self) -> Generator[None, None, list[JsonObject]]:
+        """All of them in a list, read a moment at a time."""
+        made: list[JsonObject] = []
+        for place in range(len(self._rows)):
+            made += self._at(place)
+            if place % MOMENT_ROWS == MOMENT_ROWS - 1:
+                yield
+        return made
 
     def _at(self, place: int) -> Sequence[JsonObject]:
         row = self._rows[place]
         edit_row = self._edits.get(row, ROOT)
-        messages = self._reader.messages(row, self._compaction_row, edit_row)
-        if self._form == "session":
-            return messages
-        sent = (message_for_model(message) for message in messages)
-        return [message for message in sent if message is not None]
+        return self._reader.messages(row, self._compaction_row, edit_row, self._form)
 
     def __iter__(self) -> Iterator[JsonObject]:
-        if not self._unread:
+        # `list` asks for the length between making this and using it, and that reads everything.
+        if self._unread:
+            yield from chain.from_iterable(map(self._at, range(len(self._rows))))
+        else:
             yield from reversed(self._newest_first)
-            return
-        for place in range(len(self._rows)):
-            yield from self._at(place)
 
     def __reversed__(self) -> Iterator[JsonObject]:
         back = 0
@@ -222,7 +265,13 @@ class ContextMessages(Sequence[JsonObject]):
         return back < len(self._newest_first)
 
     def __len__(self) -> int:
-        self._has(len(self._rows) * MESSAGES_OF_ROW_MAX)
+        if self._form == "llm" and self._changes == self._reader.changes:
+            rows = self._rows[: self._unread]
+            earlier = self._reader.sent(rows, self._compaction_row, self._edits)
+        else:
+            earlier = list(chain.from_iterable(map(self._at, range(self._unread))))
+        self._newest_first += earlier[::-1]
+        self._unread = 0
         return len(self._newest_first)
 
     @overload
@@ -246,6 +295,23 @@ def _is_tail(index: slice) -> bool:
     return is_plain and index.start is not None and index.start < 0
 
 
+class Sizes(msgspec.Struct):
+    """Estimated tokens of the first rows of a context, system messages left out."""
+
+    changes: int = 0
+    """After how many changes of what is read."""
+    rows: int = 0
+    summary: int = 0
+    """Summaries of what was compacted, and of branches left."""
+    messages: int = 0
+    tool_results: int = 0
+
+    @property
+    def total(self) -> int:
+        """Of all parts."""
+        return self.summary + self.messages + self.tool_results
+
+
 class Projection:
     """The context at one leaf under one policy."""
 
@@ -255,7 +321,13 @@ class Projection:
         self.selection = selection
         """Of a live projection it grows in place: ask for it again after an entry was appended."""
         self._reader = _Reader(tree, policy)
-        self._choices: tuple[ModelChoice | None, str] | None = None
+        self._choices: Choices | None = None
+        """Of this leaf, or of one where it stood before."""
+        self._sizes = Sizes()
+        self._bearers: list[int] = []
+        """Holds: of the first rows those that may bear a system message."""
+        self._bearers_looked_at = (0, 0)
+        """How many rows that were, after how many changes."""
 
     @property
     def leaf_row(self) -> int:
@@ -265,16 +337,16 @@ class Projection:
     @property
     def model(self) -> ModelChoice | None:
         """Provider and id of the model the path implies; None when it names none."""
-        return self._known_choices()[0]
+        return self._choices_here().model
 
     @property
     def thinking_level(self) -> str:
         """The thinking level the path implies."""
-        return self._known_choices()[1]
+        return self._choices_here().level or THINKING_OFF
 
-    def _known_choices(self) -> tuple[ModelChoice | None, str]:
-        if self._choices is None:
-            self._choices = model_and_thinking(self.tree, self.leaf_row)
+    def _choices_here(self) -> Choices:
+        if self._choices is None or self._choices.leaf_row != self.leaf_row:
+            self._choices = choices_at(self.tree, self.leaf_row, self._choices)
         return self._choices
 
     def messages_of(self, row: int) -> tuple[JsonObject, ...]:
@@ -305,14 +377,42 @@ class Projection:
 
     def system(self) -> JsonObject | None:
         """The one system message that says what those of the context say; None without any."""
-        kinds = self.tree.heads.kinds
-        said = (
-            message
-            for row in self.selection.rows
-            if kinds[row] in SYSTEM_BEARERS
-            for message in self.messages_of(row)
-        )
+        said = (message for row in self._system_rows() for message in self.messages_of(row))
         return fold(said, self.policy.honours_replace)
+
+    def _system_rows(self) -> list[int]:
+        kinds, rows, changes = self.tree.heads.kinds, self.selection.rows, self._reader.changes
+        start, at_changes = self._bearers_looked_at
+        if at_changes != changes:
+            self._bearers, start = [], 0
+        self._bearers += [row for row in rows[start:] if kinds[row] in SYSTEM_BEARERS]
+        self._bearers_looked_at = (len(rows), changes)
+        return self._bearers
+
+    def sizing(self) -> "Generator[None, None, Sizes]":
+        """Estimated tokens of the parts of the context: a moment's work at a time.
+
+        What was sized before is not looked at again.
+        """
+        kinds = self.tree.heads.kinds
+        while True:
+            if self._sizes.changes != self._reader.changes:
+                self._sizes = Sizes(changes=self._reader.changes)
+            sizes = self._sizes
+            rows = self.selection.rows[sizes.rows : sizes.rows + SIZED_ROWS]
+            if not rows:
+                return sizes
+            for row in rows:
+                tokens = self.tokens_of(row)[1]
+                match kinds[row]:
+                    case Kind.COMPACTION | Kind.BRANCH_SUMMARY:
+                        sizes.summary += tokens
+                    case Kind.TOOL_RESULT:
+                        sizes.tool_results += tokens
+                    case _:
+                        sizes.messages += tokens
+            sizes.rows += len(rows)
+            yield
 
     def tokens(self) -> ContextTokens:
         """How big the context is: the last usage that can be trusted and estimates of what follows.
@@ -335,6 +435,13 @@ class Projection:
                     return ContextTokens(total=reported + trailing, usage_at=row)
             trailing += sum(self.tokens_of(row))
         return ContextTokens(total=self.estimated_tokens())
+
+    def as_it_stands(self) -> "Projection":
+        """The same context, which stays so whatever is appended later."""
+        held = self.selection
+        rows, edits = held.rows.copy(), held.edits.copy()
+        selection = msgspec.structs.replace(held, rows=rows, edits=edits)
+        return Projection(self.tree, selection, self.policy)
 
     def estimated_tokens(self) -> int:
         """How big the context is by estimates alone."""
@@ -362,23 +469,19 @@ class LiveProjection(Projection):
         if self.tree.parent(row) != self.leaf_row:
             self.rebase(row)
             return
-        choices = self._choices
         if kind == Kind.COMPACTION:
             self._reselect(row)
         else:
             self.selection.rows.append(row)
             if kind == Kind.CONTEXT_EDIT:
                 note_edit(self.tree, row, self.selection.edits)
+                self._reader.note_change()
             self.selection = msgspec.structs.replace(self.selection, leaf_row=row)
-        if choices is not None and kind in CHOOSING_KINDS:
-            model, level = choices_of(self.tree, row)
-            self._choices = (model or choices[0], level or choices[1])
 
     def rebase(self, leaf_row: int) -> None:
         """Stand at another leaf; what both contexts share stays decoded."""
         if leaf_row == self.leaf_row:
             return
-        self._choices = None
         self._reselect(leaf_row)
 
     def _reselect(self, leaf_row: int) -> None:
@@ -389,48 +492,3 @@ class LiveProjection(Projection):
 def project(tree: Tree, leaf_row: int, policy: Policy) -> Projection:
     """The context at a leaf under a policy; nothing but its rows is read until it is asked for."""
     return Projection(tree, select(tree, leaf_row), policy)
-
-
-def model_and_thinking(tree: Tree, leaf_row: int) -> tuple[ModelChoice | None, str]:
-    """The model and the thinking level a whole path implies, entries behind a compaction included.
-
-    The model is that of the last model change or assistant message, failed and omitted ones too;
-    the level is that of the last change, `off` without any. The walk ends when both are found.
-    """
-    kinds, parents = tree.heads.kinds, tree.heads.parents
-    model: ModelChoice | None = None
-    level: str | None = None
-    sought = set(CHOOSING_KINDS)
-    row = leaf_row
-    while row != ROOT and sought:
-        if kinds[row] in sought:
-            said_model, said_level = choices_of(tree, row)
-            if said_model is not None:
-                model = said_model
-                sought -= MODEL_KINDS
-            if said_level is not None:
-                level = said_level
-                sought.discard(Kind.THINKING_LEVEL_CHANGE)
-        row = parents[row]
-    return model, level or THINKING_OFF
-
-
-def choices_of(tree: Tree, row: int) -> tuple[ModelChoice | None, str | None]:
-    """The model and the thinking level that one row chooses; None for what it says nothing of."""
-    entry = entry_or_none(tree, row)
-    if entry is None:
-        return None, None
-    fields = entry.object
-    if entry.kind == Kind.THINKING_LEVEL_CHANGE:
-        level = fields.get("thinkingLevel")
-        return None, level if isinstance(level, str) and level else None
-    if entry.kind == Kind.MODEL_CHANGE:
-        provider, model_id = fields.get("provider"), fields.get("modelId")
-    elif entry.kind == Kind.ASSISTANT:
-        message = entry.message or {}
-        provider, model_id = message.get("provider"), message.get("model")
-    else:
-        return None, None
-    if isinstance(provider, str) and isinstance(model_id, str):
-        return (provider, model_id), None
-    return None, None

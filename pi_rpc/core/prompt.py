@@ -126,6 +126,17 @@ def system_patch(held: Declared, wanted: Declared, at_ms: int) -> JsonObject | N
     return message
 
 
+def forced_prompt(
+    messages: Sequence[JsonObject], folded: JsonObject | None, prompt: str
+) -> list[JsonObject]:
+    """The messages of a request with another prompt; the tools in force stay."""
+    system: JsonObject = {"role": "system", "content": prompt}
+    if folded is not None:
+        kept = ("toolsAdded", "timestamp")
+        system |= {name: folded[name] for name in kept if name in folded}
+    return [system, *(one for one in messages if one.get("role") != "system")]
+
+
 def declared_in(folded: JsonObject | None) -> Declared:
     """What a context declares, out of its folded system messages."""
     if folded is None:

@@ -9,13 +9,14 @@ Promises
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 REPLACED = "[redacted]"
 
 _NAMES = (
     # Every part is bounded, for a text of one long word must not be tried in all its divisions.
-    r"(?:[a-z0-9]{1,32}[_.-]){0,4}[a-z0-9]{0,24}?(?:api[_.-]?key|access[_.-]?key(?:[_.-]?id)?"
+    r"(?:[a-z0-9]{1,32}[_.-]){0,4}[a-z0-9]{0,24}?(?:(?:api|account)[_.-]?key|access[_.-]?key(?:[_.-]?id)?"
     r"|secret(?:[_.-]?(?:access[_.-]?)?key)?|token|passw(?:or)?d|passphrase|private[_.-]?key"
     r"|session[_.-]?key|signing[_.-]?key|encryption[_.-]?key|(?<![a-z0-9])_auth)"
 )
@@ -33,14 +34,18 @@ _KEYS = re.compile(
     | \bAIza[A-Za-z0-9_-]{30,} | \bya29\.[A-Za-z0-9._-]{20,}
     | \bxox[abeoprs]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,}
     | \bhf_[A-Za-z0-9]{20,} | \bnpm_[A-Za-z0-9]{30,} | \bpypi-[A-Za-z0-9_-]{30,}
-    | \bdop_v1_[a-f0-9]{40,} | \bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
-    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*   # JSON web tokens
+    | \bGOCSPX-[A-Za-z0-9_-]{20,} | \bhttps://hooks\.slack\.com/services/[A-Za-z0-9/_-]{20,}
+    | \bdop_v1_[a-f0-9]{40,} | \bSG\.[A-Za-z0-9_-]{16,99}\.[A-Za-z0-9_-]{16,}
+    | \beyJ[A-Za-z0-9_-]{8,2048}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*   # JSON web tokens
     """,
     re.X | re.S,
 )
+_QUOTE = r"(?:\\{0,8}[\"'])"
+"""JSON within a string within a string has its quotes escaped more than once."""
+
 _HEADERS = re.compile(
-    r"(?P<name>\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?|\b(?:set-)?cookie\s*:\s*)"
-    r"(?P<secret>(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?[^\s\"'][^\r\n\"']*)"
+    rf"(?P<name>\b(?:proxy-)?authorization{_QUOTE}?\s*[:=]\s*{_QUOTE}?|\b(?:set-)?cookie\s*:\s*)"
+    r"(?P<secret>(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?[^\s\"'\\][^\r\n\"'\\]*)"
     r"|(?P<scheme>\b(?:bearer|basic)\s+)(?P<token>[A-Za-z0-9._~+/=-]{16,})",
     re.I,
 )
@@ -49,17 +54,32 @@ _ASSIGNED = re.compile(
     r"(?P<secret>\"[^\"\r\n]{4,}\"|'[^'\r\n]{4,}'|[^\s\"',;(){}\[\]<>$]{6,}+(?![(\[]))",
     re.I,
 )
-_IN_URL = re.compile(
-    r"(?P<name>\b[a-z][a-z0-9+.-]*://[^\s/:@\"']*:)(?P<secret>[^\s/@\"']+)(?=@)", re.I
-)
-_HINTS = re.compile(
-    r"key|secret|token|passw|passphrase|auth|cookie|bearer|basic|://|-----BEGIN"
-    r"|\b(?:sk|pk|rk|gh[pousr]|github_pat|glpat|AKIA|ASIA|AGPA|AROA|AIza|ya29|xox|xapp|hf|npm|pypi|dop"
-    r"|SG|eyJ|whsec)",
+_ESCAPED = re.compile(
+    rf"(?P<name>(?<![A-Za-z0-9]){_NAMES}\\{{1,8}}[\"']\s*:\s*\\{{1,8}}[\"'])"
+    r"(?P<secret>[^\"'\r\n\\]{4,})",
     re.I,
 )
-"""Without one of these nothing below can be found; most texts hold none and are not looked at
-closely."""
+_ARGUMENTS = re.compile(
+    rf"(?P<name>(?<!\S)--{_NAMES}\s+)"
+    r"(?P<secret>\"[^\"\r\n]{4,}\"|'[^'\r\n]{4,}'|[^\s\"'\-][^\s\"']{5,})"
+    # A user and a group told by number have no secret.
+    r"|(?P<user>(?<!\S)(?:-u|--user)[ =][\"']?[^\s:\"'/]{1,100}:)"
+    r"(?P<password>(?!\d+(?!\S))[^\s\"']{4,})"
+    r"|(?P<login>\blogin\s{1,9}\S{1,100}\s{1,9}password\s{1,9})(?P<entry>\S+)",
+    re.I,
+)
+_IN_URL = re.compile(
+    r"(?P<name>\b[a-z][a-z0-9+.-]{0,31}://[^\s/:@\"']{0,255}:)(?P<secret>[^\s/@\"']{1,999})(?=@)",
+    re.I,
+)
+_KEY_HINTS = (
+    *("-----BEGIN", "sk-", "pk-", "rk-", "sk_", "pk_", "rk_", "whsec_", "ghp_", "gho_", "ghu_"),
+    *("ghs_", "ghr_", "github_pat_", "glpat-", "AKIA", "ASIA", "AGPA", "AROA", "AIza", "ya29."),
+    *("xox", "xapp-", "hf_", "npm_", "pypi-", "GOCSPX-", "hooks.slack", "dop_v1_", "SG.", "eyJ"),
+)
+_NAME_HINTS = ("key", "secret", "token", "passw", "passphrase", "_auth")
+"""Without one of these a pattern finds nothing. Most texts hold none, and to look for a few words
+is many times faster than to try a pattern at each place."""
 
 
 class Redaction:
@@ -71,56 +91,75 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """A text without its secrets."""
-        if not self.is_on or not _HINTS.search(text):
+        if not self.is_on:
             return text
-        text = _KEYS.sub(self._whole, text)
-        text = _HEADERS.sub(self._named, text)
-        text = _IN_URL.sub(self._named, text)
-        return _ASSIGNED.sub(self._named, text)
+        if _holds_one(text, _KEY_HINTS):
+            text = _KEYS.sub(self._whole, text)
+        small = text.lower()
+        if _holds_one(small, ("authorization", "cookie", "bearer", "basic")):
+            text = _HEADERS.sub(self._named, text)
+        if "://" in text:
+            text = _IN_URL.sub(self._named, text)
+        is_named = _holds_one(small, _NAME_HINTS)
+        if is_named and "\\" in text:
+            text = _ESCAPED.sub(self._named, text)
+        if "-u" in small or (is_named and ("--" in text or "login" in small)):
+            text = _ARGUMENTS.sub(self._named, text)
+        return _ASSIGNED.sub(self._named, text) if is_named else text
 
     def value(self, value: Any) -> Any:
-        """Any JSON value without its secrets; the same object where it holds none."""
+        """Any JSON value without its secrets, however deep it nests."""
         if not self.is_on:
             return value
-        return self._value(value)
+        top = [self._opened(value)]
+        waiting: list[list[Any] | dict[str, Any]] = [top]
+        while waiting:
+            holder = waiting.pop()
+            if isinstance(holder, list):
+                within: Iterable[tuple[Any, Any]] = enumerate(holder)
+            else:
+                within = holder.items()
+            for place, held in within:
+                if isinstance(held, list | dict):
+                    holder[place] = opened = held if holder is top else self._opened(held)
+                    waiting.append(opened)
+        return top[0]
 
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list):
-            made = [self._value(each) for each in value]
-            return value if all(map(_is_same, made, value)) else made
-        if isinstance(value, dict):
+    def _opened(self, held: Any) -> Any:
+        """A value whose own texts are redacted; lists and objects in it are as they were."""
+        if isinstance(held, str):
+            return self.text(held)
+        if isinstance(held, list):
+            return [self.text(each) if isinstance(each, str) else each for each in held]
+        if isinstance(held, dict):
             # An image is no text, though it is written with letters.
-            kept = "data" if value.get("type") == "image" else None
-            fields = {
+            kept = "data" if held.get("type") == "image" else None
+            return {
                 self.text(name): each if name == kept else self._field(name, each)
-                for name, each in value.items()
+                for name, each in held.items()
             }
-            same = all(name in value and fields[name] is value[name] for name in fields)
-            return value if same and len(fields) == len(value) else fields
-        return value
+        return held
 
     def _field(self, name: str, value: Any) -> Any:
         if isinstance(value, str) and len(value) >= 6 and _SECRET_NAME.match(name):
             return value if value == REPLACED else self._taken()
-        return self._value(value)
+        return self.text(value) if isinstance(value, str) else value
 
     def _whole(self, found: "re.Match[str]") -> str:
         return self._taken()
 
     def _named(self, found: "re.Match[str]") -> str:
-        groups = found.groupdict()
-        secret = groups["secret"] or groups.get("token") or ""
+        # Every pattern has a name before a secret, and the last group that matched is the secret.
+        name, secret = (part for part in found.groups() if part is not None)
         if REPLACED in secret:
             return found[0]
         quote = secret[0] if secret[0] in "\"'" and secret[-1] == secret[0] else ""
-        return f"{groups['name'] or groups.get('scheme')}{quote}{self._taken()}{quote}"
+        return f"{name}{quote}{self._taken()}{quote}"
 
     def _taken(self) -> str:
         self.count += 1
         return REPLACED
 
 
-def _is_same(one: object, other: object) -> bool:
-    return one is other
+def _holds_one(text: str, words: tuple[str, ...]) -> bool:
+    return any(word in text for word in words)

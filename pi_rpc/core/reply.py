@@ -91,7 +91,24 @@ class ReplyEnded(msgspec.Struct, frozen=True):
     """Its name at the provider, when that was not known at the start."""
 
 
-Piece = ReplyStarted | BlockStarted | BlockDelta | BlockEnded | ReplyEnded
+class RequestNote(msgspec.Struct, frozen=True):
+    """One way in which what was sent differs from the context."""
+
+    kind: str
+    """reply_left_out, thinking_left_out, result_left_out, result_made_up, result_moved,
+    image_left_out; asked_again for requests whose answer did not begin."""
+    count: int
+    first: int | None = None
+    """The first message it is about, counted from 0 in the context."""
+
+
+class RequestNoted(msgspec.Struct, frozen=True):
+    """What is to be known of the request; comes before all else, and not without notes."""
+
+    notes: tuple[RequestNote, ...]
+
+
+Piece = RequestNoted | ReplyStarted | BlockStarted | BlockDelta | BlockEnded | ReplyEnded
 
 ABORTED = "The request was stopped before the reply was complete."
 """What an aborted reply says of itself, unless told otherwise."""
@@ -101,6 +118,9 @@ CUT = "The reply ended without its end marker."
 
 QUOTED_CHARS = 500
 """How much of unreadable arguments is quoted: enough to see the mistake, small in a context."""
+
+REQUEST_NOTED = "pi_rpc.request"
+"""The type of the diagnostic that says how a request differed from its context."""
 
 _BLOCK_TEXT = {"text": "text", "thinking": "thinking"}
 _BLOCK_SIGNATURE = {
@@ -115,6 +135,7 @@ class Fold:
 
     __slots__ = (
         "_ended",
+        "_notes",
         "_parts",
         "_redacted",
         "_response_id",
@@ -132,6 +153,7 @@ class Fold:
         self._response_id: str | None = None
         self._spent = Usage()
         self._ended: ReplyEnded | None = None
+        self._notes: tuple[RequestNote, ...] = ()
         self.script_position: int | None = None
 
     @property
@@ -158,6 +180,8 @@ class Fold:
                 self._spent = piece.usage or self._spent
             case ReplyEnded():
                 self._ended = self._ended or piece
+            case RequestNoted():
+                self._notes = piece.notes
 
     def extend(self, pieces: Iterable[Piece]) -> None:
         """Take in a batch of pieces, as `add` does, at less cost for each."""
@@ -215,7 +239,18 @@ class Fold:
         elif ended.stop == "aborted":
             message["errorMessage"] = ABORTED
         message["durationMs"] = round(duration_ms)
+        if self._notes:
+            message["diagnostics"] = [self._diagnostic(at_ms)]
         return message
+
+    def _diagnostic(self, at_ms: int) -> JsonObject:
+        """What was noted of the request, in the form of the format's own diagnostics."""
+        notes = [
+            {"kind": note.kind, "count": note.count}
+            | ({} if note.first is None else {"first": note.first})
+            for note in self._notes
+        ]
+        return {"type": REQUEST_NOTED, "timestamp": at_ms, "details": {"notes": notes}}
 
     def _content(self, at_ms: int) -> list[Block]:
         content: list[Block] = []

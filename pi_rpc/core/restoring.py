@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from pi_rpc.core.bindings import Binding, Change
-from pi_rpc.core.ports import PathChange
+from pi_rpc.core.ports.workspace import PathChange
 
 
 class Own(msgspec.Struct):

@@ -6,6 +6,7 @@ Promises
 """
 
 import re
+from math import inf
 
 import msgspec
 
@@ -26,6 +27,46 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     retries_max: int = 3
     base_ms: int = 2000
     delay_max_ms: int = 60_000
+
+
+class RequestRetries(msgspec.Struct, frozen=True):
+    """How often a request whose answer did not begin is made anew, below the retries of a run."""
+
+    retries_max: int = 0
+    delay_max_ms: int = 60_000
+    """The longest wait a server may ask for; 0 for any."""
+
+    def longest_s(self, each_s: float) -> float:
+        """The longest that all of them may take when each may take this long to begin."""
+        if not self.retries_max:
+            return 0.0
+        wait_s = self.delay_max_ms / 1000 if self.delay_max_ms else inf
+        return self.retries_max * (each_s + max(wait_s, REQUEST_DELAY_MAX_MS / 1000))
+
+
+REQUEST_DELAY_MS = 500
+REQUEST_DELAY_MAX_MS = 8000
+"""The first wait before a request is made anew, and the longest unless the server asks for more."""
+
+
+def request_delay_ms(
+    error: ReplyError, attempt: int, chance: float, retries: RequestRetries, *, advised: bool | None
+) -> int | None:
+    """How long to wait before a request is made for the n-th time anew (from 1); None for not.
+
+    `advised` is what the server says of it, None when it says nothing. One that asks for a longer
+    wait than is allowed is not asked again here: the run, which tells its user, may.
+    """
+    passes = error.status in (408, 409, 429) or (error.status or 0) >= 500
+    if error.status is None:
+        passes = error.kind in ("network", "timeout")
+    if attempt > retries.retries_max or not (passes if advised is None else advised):
+        return None
+    asked_ms = error.retry_after_ms
+    if asked_ms is None:
+        grown = min(REQUEST_DELAY_MS << min(attempt - 1, 32), REQUEST_DELAY_MAX_MS)
+        return round(grown * (1 - JITTER * chance))
+    return None if retries.delay_max_ms and asked_ms > retries.delay_max_ms else asked_ms
 
 
 def is_retryable(error: ReplyError) -> bool:
@@ -111,23 +152,6 @@ def is_overflow_text(text: str) -> bool:
     return _OVERFLOW.search(text) is not None
 
 
-def is_silent_overflow(message: JsonObject, window: int) -> bool:
-    """Whether a reply that did not fail shows that its context was longer than the window.
-
-    Its input is beyond the window, or it was cut before its first token with the window full.
-    """
-    usage = message.get("usage")
-    if window <= 0 or not isinstance(usage, dict):
-        return False
-    taken = sum(
-        count for name in ("input", "cacheRead") if isinstance(count := usage.get(name), int)
-    )
-    if message.get("stopReason") in ("stop", "toolUse"):
-        return taken > window
-    is_cut = message.get("stopReason") == "length" and usage.get("output") == 0
-    return is_cut and taken >= 0.99 * window
-
-
 def _kind_of_words(text: str) -> str:
     for kind, words in _KIND_OF_WORDS:
         if words.search(text):
@@ -192,7 +216,12 @@ _QUOTA = _any(
     r"(?:go|free)usagelimiterror",
     r"subscription_sharing_\w{0,40}_limit_exceeded",
 )
-_RATE = _any(r"rate.?limit", r"too many requests")
+_RATE = _any(
+    r"rate.?limit",
+    r"too many requests",
+    r"(?:tokens|requests) (?:per|a) (?:second|minute|hour|day)",
+    r"\A429\b",
+)
 _THROTTLED = _any(r"throttling", r"service ?unavailable")
 _OVERLOADED = _any(r"overloaded", r"server (?:is )?busy", r"high demand", r"at capacity")
 _OVERFLOW = _any(

@@ -12,13 +12,12 @@ Promises
 """
 
 from array import array
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import ge
-from typing import cast
 
 import msgspec
 
-from pi_rpc.core.codec import decode, header_from_object
+from pi_rpc.core.codec import decode, header_from_object, is_too_deep
 from pi_rpc.core.entries import Header, kind_of
 from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.events import Diagnostic, Severity
@@ -30,7 +29,6 @@ from pi_rpc.core.line_heads import (
     PlainLines,
     plain_lines,
     split_glued,
-    value_of,
 )
 
 DIAGNOSTICS_MAX = 1000
@@ -153,10 +151,10 @@ class Scanner:
         self._parents.extend(parents)
         self._kinds += plain.kinds
         self._digits.extend(plain.ids)
-        self._lengths.extend(plain.lengths)
         # Each line ends with a newline that is no part of its object.
-        begins = accumulate(map((1).__add__, plain.lengths), initial=self._offset + start)
-        self._offsets.extend(islice(begins, len(plain.lengths)))
+        self._lengths.extend(map((-1).__add__, plain.sizes))
+        self._offsets.extend(accumulate(plain.sizes, initial=self._offset + start))
+        del self._offsets[-1]
         self._line += len(plain.ids)
         self._last_line = plain.last
         self._flush_ids()
@@ -168,21 +166,21 @@ class Scanner:
         None, and nothing is known, where an id is there twice or a parent is not there before.
         """
         first = self._first + len(self._kinds)
-        own = range(first, first + len(plain.ids))
+        own = list(range(first, first + len(plain.ids)))
         rows = self._rows
-        if not rows.keys().isdisjoint(plain.ids):
-            return None
-        before = len(rows)
-        rows.update(zip(plain.ids, own, strict=True))
-        found = list(map(rows.get, cast(tuple[bytes, ...], plain.parents)))
-        roots = plain.parents.count(None)
-        parents = [-1 if row is None else row for row in found]
-        repeats = len(rows) - before != len(own)
-        if repeats or found.count(None) != roots or any(map(ge, parents, own)):
-            for entry_id in plain.ids:
+        above = plain.parents[0]
+        top = -1 if above is None else rows.get(above, _UNRESOLVED)
+        known = list(map(rows.setdefault, plain.ids, own))
+        if known == own and top != _UNRESOLVED:
+            if plain.parents[1:] == plain.ids[:-1]:
+                return [top, *own[:-1]]
+            found = [-1 if each is None else rows.get(each, _UNRESOLVED) for each in plain.parents]
+            if _UNRESOLVED not in found and not any(map(ge, found, own)):
+                return found
+        for entry_id, row, mine in zip(plain.ids, known, own, strict=True):
+            if row == mine:
                 rows.pop(entry_id, None)
-            return None
-        return parents
+        return None
 
     def finish(self, tail: bytes) -> Scan:
         """End the pass; `tail` is what follows the last newline.
@@ -394,7 +392,13 @@ class Scanner:
             return
         row = self._first + len(self._kinds) - 1
         entry_id = self._id_of(row)
-        stored = value_of(line)
+        try:
+            stored = decode(line)
+        except Damaged as error:
+            if is_too_deep(error):
+                # Others can read it, and what hangs below it is not to lose its place.
+                return
+            stored = None
         if isinstance(stored, dict) and stored.get("id") == entry_id:
             return
         if row in self._shadowed:

@@ -14,7 +14,6 @@ import msgspec
 
 from pi_rpc.core.context_messages import is_replacement
 from pi_rpc.core.entries import Entry, Kind
-from pi_rpc.core.errors import Damaged
 from pi_rpc.core.tree import ROOT, Tree
 
 Mode = Literal["none", "range", "retain_none", "boundary_missing"]
@@ -37,6 +36,11 @@ class Selection(msgspec.Struct, frozen=True):
     """In context order: the compaction, the kept range, what came after; silent ones too."""
     edits: dict[int, int]
     """Edited rows, and the row of the edit that holds for each."""
+
+    @property
+    def kept_end(self) -> int:
+        """The place of the first row that came after the compaction; 0 without one."""
+        return 0 if self.compaction_row == ROOT else 1 + self.kept_count
 
     def older_compactions(self, tree: Tree) -> list[int]:
         """Compactions in the kept range; they say nothing."""
@@ -96,10 +100,7 @@ def _kept_range(tree: Tree, compaction_row: int) -> tuple[Mode, list[int]]:
 
 def entry_or_none(tree: Tree, row: int) -> Entry | None:
     """The entry of a row, None when its line cannot be read: such a line says nothing."""
-    try:
-        return tree.entry(row)
-    except Damaged:
-        return None
+    return tree.readable(row)
 
 
 def note_edit(tree: Tree, edit_row: int, edits: dict[int, int]) -> None:

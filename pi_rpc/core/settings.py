@@ -14,6 +14,7 @@ import msgspec
 
 from pi_rpc.core.errors import Invalid, Missing, Refused
 from pi_rpc.core.events import Diagnostic, QueueMode
+from pi_rpc.core.grants import Grant
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.permissions import PermissionPolicy
 
@@ -24,6 +25,8 @@ ProjectTrust = Literal["ask", "always", "never"]
 ContextFiles = Literal["all", "repository", "trusted", "none"]
 """Which context files are read: of all folders above, from the repository's root down, of trusted
 projects only, or none."""
+
+BudgetLevel = Literal["minimal", "low", "medium", "high"]
 
 Tokens = Annotated[int, msgspec.Meta(ge=0)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
@@ -43,6 +46,7 @@ KNOWN: dict[str, Known] = {
     "defaultThinkingLevel": Known(ThinkingLevel | None, None),
     "modelThinkingLevels": Known(dict[str, ThinkingLevel], {}),
     "enabledModels": Known(list[str] | None, None),
+    "thinkingBudgets": Known(dict[BudgetLevel, Tokens], {}),
     "defaultTools": Known(list[str], ["read", "bash", "edit", "write"]),
     "steeringMode": Known(QueueMode, "one-at-a-time"),
     "followUpMode": Known(QueueMode, "one-at-a-time"),
@@ -54,6 +58,15 @@ KNOWN: dict[str, Known] = {
     "retry.maxRetries": Known(Annotated[int, msgspec.Meta(ge=0, le=100)], 3),
     "retry.baseDelayMs": Known(Milliseconds, 2_000),
     "retry.maxAgentDelayMs": Known(Milliseconds, 60_000),
+    "retry.provider.timeoutMs": Known(Milliseconds | None, None),
+    "retry.provider.maxRetries": Known(Annotated[int, msgspec.Meta(ge=0, le=100)], 0),
+    "retry.provider.maxRetryDelayMs": Known(Milliseconds, 60_000),
+    "httpIdleTimeoutMs": Known(Milliseconds | Literal["disabled"], 300_000),
+    "httpProxy": Known(str | None, None, user_only=True),
+    "images.autoResize": Known(bool, True),
+    "images.blockImages": Known(bool, False),
+    "shellPath": Known(str | None, None),
+    "shellCommandPrefix": Known(str | None, None),
     "skills": Known(list[str], []),
     "prompts": Known(list[str], []),
     "enableSkillCommands": Known(bool, True),
@@ -61,8 +74,14 @@ KNOWN: dict[str, Known] = {
     "defaultProjectTrust": Known(ProjectTrust, "ask", user_only=True),
     "piRpc.durability": Known(Literal["entry", "turn", "off"], "entry", user_only=True),
     "piRpc.graceS": Known(Annotated[float, msgspec.Meta(ge=0, le=60)], 5.0, user_only=True),
+    "piRpc.unloadAfterS": Known(Annotated[float, msgspec.Meta(ge=0)], 600.0, user_only=True),
+    "piRpc.loadedSessionsMax": Known(Annotated[int, msgspec.Meta(ge=1)], 200, user_only=True),
+    "piRpc.replyTimeoutS": Known(Annotated[float, msgspec.Meta(ge=0, le=604_800)], 3600.0),
+    "piRpc.commandTimeoutS": Known(Annotated[float, msgspec.Meta(ge=0, le=2_000_000)] | None, None),
+    "piRpc.spillBytes": Known(Annotated[int, msgspec.Meta(ge=0)] | None, None),
     "piRpc.permissions": Known(PermissionPolicy, PermissionPolicy()),
     "piRpc.extensions": Known(list[str], [], user_only=True),
+    "piRpc.extensionGrants": Known(dict[str, list[Grant]], {}, user_only=True),
     "piRpc.contextFiles": Known(ContextFiles, "all", user_only=True),
 }
 """Every setting this daemon goes by, by its place in the file."""
@@ -122,16 +141,29 @@ def _setting(
             text = f"{key}: {problem}; what holds without it holds"
             diagnostics.append(Diagnostic("error", "bad_setting", text, path=layer.path))
             continue
-        held = Setting(_over(key, held.value, value), layer.name)
+        held = Setting(_over(key, held.value, value, layer.name), layer.name)
     return held
 
 
-def _over(key: str, below: Any, value: Any) -> Any:
+def _over(key: str, below: Any, value: Any, layer: LayerName) -> Any:
+    if key == "piRpc.permissions":
+        if layer != "project":
+            return _permissions_over(below, value)
+        # A project may add to what its user decided, and opens no doors of itself.
+        kept = {name: held for name, held in value.items() if held != "allow"}
+        return _permissions_over(kept, below)
     if key == "defaultTools":
         return tools_over(below, value)
-    if isinstance(below, dict) and isinstance(value, dict) and key == "modelThinkingLevels":
+    by_name = key in ("modelThinkingLevels", "thinkingBudgets")
+    if by_name and isinstance(below, dict) and isinstance(value, dict):
         return {**below, **value}
     return value
+
+
+def _permissions_over(below: JsonObject, value: JsonObject) -> JsonObject:
+    """Rules of both, the upper ones first: nothing that one layer denies is lost by another."""
+    rules = [*value.get("rules", ()), *below.get("rules", ())]
+    return {**below, **value} | ({"rules": rules} if rules else {})
 
 
 def tools_over(below: Sequence[str], listed: Sequence[str]) -> list[str]:
@@ -152,6 +184,12 @@ def migrated(values: JsonObject) -> JsonObject:
     made = dict(values)
     if "queueMode" in made and "steeringMode" not in made:
         made["steeringMode"] = made["queueMode"]
+    retry = made.get("retry")
+    if isinstance(retry, dict) and "maxDelayMs" in retry:
+        inner = retry.get("provider", {})
+        if isinstance(inner, dict):
+            provider = {"maxRetryDelayMs": retry["maxDelayMs"], **inner}
+            made["retry"] = {**retry, "provider": provider}
     return made
 
 

@@ -14,6 +14,13 @@ def iso_from_ms(at_ms: float) -> str | None:
     return at.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
+def stamp_at(at_ms: int) -> str:
+    """As `iso_from_ms`, for a moment that a clock gave."""
+    stamp = iso_from_ms(at_ms)
+    assert stamp is not None, "clocks stay within the calendar"
+    return stamp
+
+
 def ms_from_iso(stamp: str) -> int | None:
     """ISO 8601 text as Unix milliseconds; None when it is no time."""
     try:

@@ -8,28 +8,22 @@ Promises
 - Malformed usage counts nothing and is told; nothing raises.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from decimal import Decimal
-from itertools import takewhile
-from typing import Any
 
 import msgspec
 
 from pi_rpc.core.entries import MESSAGE_KINDS, Kind
-from pi_rpc.core.errors import Failure
-from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.selection import entry_or_none
 from pi_rpc.core.tree import ROOT, Tree
-from pi_rpc.core.usage import count, money
+from pi_rpc.core.uses import Use, uses_in
 
-USAGE_KINDS = frozenset(
-    {Kind.ASSISTANT, Kind.TOOL_RESULT, Kind.USAGE, Kind.COMPACTION, Kind.BRANCH_SUMMARY}
-)
-"""Kinds that may bear a usage."""
+ROWS_OF_MOMENT = 512
+"""So many rows are counted in one or two milliseconds."""
 
-SUMMARIES = "Tools/summaries"
-"""Where the cost of tools and summaries is told of; they do not name their model."""
+ROWS_WALKED = 10_000
+"""So many rows are walked up in the same time."""
 
 ROLE_NAMES = {
     Kind.SYSTEM: "system",
@@ -83,96 +77,27 @@ class Totals(msgspec.Struct, frozen=True, rename="camel"):
     """Replies whose usage is missing or malformed."""
 
 
-class _Block(msgspec.Struct):
-    type: Any = None
+class _Spent(msgspec.Struct):
+    """What was used under one key."""
 
+    cost: Decimal = Decimal(0)
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reported: int = 0
 
-class _Bearer(msgspec.Struct, rename="camel"):
-    """What may bear a usage, but for what makes it long."""
+    def join(self, other: "_Spent") -> None:
+        self.cost += other.cost
+        self.input += other.input
+        self.output += other.output
+        self.cache_read += other.cache_read
+        self.cache_write += other.cache_write
+        self.reported += other.reported
 
-    usage: Any = None
-    provider: Any = None
-    model: Any = None
-    response_model: Any = None
-    content: list[_Block] | str | None = None
-
-
-class _Line(_Bearer):
-    message: _Bearer | None = None
-
-
-_lines = msgspec.json.Decoder(_Line)
-
-
-def _bearer_in(tree: Tree, row: int) -> _Bearer | None:
-    """What bears the usage of a row; None when the row cannot be read."""
-    in_message = tree.heads.kinds[row] in MESSAGE_KINDS
-    try:
-        line = _lines.decode(tree.line(row))
-    except (Failure, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # An odd shape, or nothing at all: looked at whole.
-        entry = entry_or_none(tree, row)
-        return None if entry is None else _bearer_of(entry.object, in_message)
-    return (line.message or _Bearer()) if in_message else line
-
-
-def _bearer_of(stored: JsonObject, in_message: bool) -> _Bearer:
-    message = stored.get("message") if in_message else stored
-    fields = message if isinstance(message, dict) else {}
-    content = fields.get("content")
-    blocks = content if isinstance(content, list) else []
-    return _Bearer(
-        usage=fields.get("usage"),
-        provider=fields.get("provider"),
-        model=fields.get("model"),
-        response_model=fields.get("responseModel"),
-        content=[_Block(block.get("type")) for block in blocks if isinstance(block, dict)],
-    )
-
-
-class _Use(msgspec.Struct):
-    """What one row adds to totals."""
-
-    kind: int
-    calls: int = 0
-    tokens: tuple[int, ...] = ()
-    """Four counts and what the provider reports; empty without a usage."""
-    price: Decimal = Decimal(0)
-    is_priced: bool = False
-    key: str = ""
-    is_missing: bool = False
-
-
-def _use_of(tree: Tree, row: int) -> _Use:
-    kind = tree.heads.kinds[row]
-    if kind not in USAGE_KINDS:
-        return _Use(kind)
-    bearer = _bearer_in(tree, row)
-    if bearer is None:
-        return _Use(kind)
-    use = _Use(kind)
-    if kind == Kind.ASSISTANT and isinstance(bearer.content, list):
-        use.calls = sum(block.type == "toolCall" for block in bearer.content)
-    usage = bearer.usage
-    if not isinstance(usage, dict):
-        use.is_missing = kind in (Kind.ASSISTANT, Kind.USAGE)
-        return use
-    four = [count(usage.get(name)) for name in ("input", "output", "cacheRead", "cacheWrite")]
-    use.tokens = (*four, count(usage.get("totalTokens")) or sum(four))
-    cost = usage.get("cost")
-    if isinstance(cost, dict):
-        use.price = money(cost.get("total"))
-        use.is_priced = bool(use.price) or any(money(value) for value in cost.values())
-    use.key = _key(kind, bearer)
-    return use
-
-
-def _key(kind: int, bearer: _Bearer) -> str:
-    if kind == Kind.ASSISTANT:
-        return f"{bearer.provider}/{bearer.response_model or bearer.model}"
-    if kind == Kind.USAGE:
-        return f"{bearer.provider}/{bearer.model}"
-    return SUMMARIES
+    @property
+    def total(self) -> int:
+        return self.input + self.output + self.cache_read + self.cache_write
 
 
 class Count:
@@ -181,40 +106,36 @@ class Count:
     def __init__(self) -> None:
         self._kinds: Counter[int] = Counter()
         self._calls = 0
-        self._tokens = [0, 0, 0, 0, 0]
-        self._cost = Decimal(0)
+        self._spent: dict[str, _Spent] = defaultdict(_Spent)
         self._priced = 0
-        self._shares: dict[str, tuple[Decimal, int]] = {}
         self._missing = 0
 
-    def add(self, use: _Use, times: int = 1) -> None:
-        """Count what a row adds; take it back with `times` of -1."""
-        self._kinds[use.kind] += times
-        self._calls += times * use.calls
-        self._missing += times * use.is_missing
-        if use.tokens:
-            self._tokens = [
-                held + times * more for held, more in zip(self._tokens, use.tokens, strict=True)
-            ]
-            self._cost += times * use.price
-            self._priced += times * use.is_priced
-            self._share(use.key, times * use.price, times * sum(use.tokens[:4]))
-
-    def _share(self, key: str, cost: Decimal, tokens: int) -> None:
-        held_cost, held_tokens = self._shares.get(key, (Decimal(0), 0))
-        self._shares[key] = (held_cost + cost, held_tokens + tokens)
+    def add(self, kinds: Iterable[int], uses: Iterable[Use], times: int = 1) -> None:
+        """Count rows: what they are, and what they use; take them back with `times` of -1."""
+        for kind, rows in Counter(kinds).items():
+            self._kinds[kind] += times * rows
+        for use in uses:
+            self._calls += times * use.calls
+            self._missing += times * use.is_missing
+            if use.key:
+                self._priced += times * use.is_priced
+                spent = self._spent[use.key]
+                spent.cost += use.price if times == 1 else times * use.price
+                spent.input += times * use.input
+                spent.output += times * use.output
+                spent.cache_read += times * use.cache_read
+                spent.cache_write += times * use.cache_write
+                spent.reported += times * use.reported
 
     def __add__(self, other: "Count") -> "Count":
         both = Count()
         for each in (self, other):
             both._kinds.update(each._kinds)
             both._calls += each._calls
-            both._tokens = [one + two for one, two in zip(both._tokens, each._tokens, strict=True)]
-            both._cost += each._cost
             both._priced += each._priced
             both._missing += each._missing
-            for key, (cost, tokens) in each._shares.items():
-                both._share(key, cost, tokens)
+            for key, spent in each._spent.items():
+                both._spent[key].join(spent)
         return both
 
     @property
@@ -224,22 +145,30 @@ class Count:
 
     def totals(self) -> Totals:
         """What is counted now."""
-        taken, given, cache_read, cache_write, reported = self._tokens
-        total = taken + given + cache_read + cache_write
+        every = _Spent()
+        for spent in self._spent.values():
+            every.join(spent)
         shares = [
-            Share(key, float(cost), _text(cost), tokens)
-            for key, (cost, tokens) in self._shares.items()
-            if cost or tokens
+            Share(key, float(spent.cost), _text(spent.cost), spent.total)
+            for key, spent in self._spent.items()
+            if spent.cost or spent.total
         ]
         return Totals(
             entries=self.rows,
             messages={name: self._kinds[kind] for kind, name in ROLE_NAMES.items()},
             total_messages=sum(self._kinds[kind] for kind in MESSAGE_KINDS),
             tool_calls=self._calls,
-            tokens=Tokens(taken, given, cache_read, cache_write, total, reported),
-            cost=float(self._cost),
-            cost_text=_text(self._cost),
-            cost_known=self._priced > 0 or not total,
+            tokens=Tokens(
+                every.input,
+                every.output,
+                every.cache_read,
+                every.cache_write,
+                every.total,
+                every.reported,
+            ),
+            cost=float(every.cost),
+            cost_text=_text(every.cost),
+            cost_known=self._priced > 0 or not every.total,
             breakdown=sorted(shares, key=lambda share: (-share.cost, share.key)),
             usage_missing=self._missing,
         )
@@ -262,51 +191,109 @@ class SessionCount:
         self._off_path = Count()
         self._leaf_row = ROOT
         self._cover = 0
+        self._awaited = bytearray()
+        """Holds: for each row that is not counted yet whether it is on the path to the leaf."""
         self._inherited: Totals | None = None
 
+    def taking_in(self, leaf_row: int) -> Generator[None]:
+        """Count every entry there is, on and off the path to a leaf: a moment's work at a time.
+
+        What is counted stays so if this is left in the middle. One at a time.
+        """
+        yield from self._move_to(leaf_row)
+        yield from self._count_new()
+
     def totals(self) -> Totals:
-        """Of every entry there is now, of every branch."""
-        self._take_in(self._leaf_row)
+        """Of every entry there was, of every branch."""
         return (self._on_path + self._off_path).totals()
 
-    def off_path(self, leaf_row: int) -> Totals | None:
-        """Of every entry that is not on the path to a leaf; None when there is none."""
-        self._take_in(leaf_row)
+    def off_path(self) -> Totals | None:
+        """Of every entry that is not on the path to the leaf; None when there is none."""
         return self._off_path.totals() if self._off_path.rows else None
 
-    def inherited(self) -> Totals | None:
-        """Of what was copied from another session when this one was made."""
+    def inherited(self) -> Generator[None, None, Totals | None]:
+        """Of what was copied from another session when this one was made, None for nothing."""
         if self._inherited is None and (rows := inherited_rows(self._tree)):
-            self._inherited = totals_of(self._tree, rows)
+            self._inherited = yield from counting(self._tree, rows)
         return self._inherited
 
-    def _take_in(self, leaf_row: int) -> None:
-        tree, end = self._tree, len(self._tree)
-        if (self._leaf_row, self._cover) == (leaf_row, end):
-            return
+    def _move_to(self, leaf_row: int) -> Generator[None]:
+        tree, parents = self._tree, self._tree.heads.parents
         joint = tree.common_ancestor(self._leaf_row, leaf_row)
-        joining = set(takewhile(lambda row: row != joint, tree.upward(leaf_row)))
-        for row in takewhile(lambda row: row != joint, tree.upward(self._leaf_row)):
-            use = _use_of(tree, row)
-            self._on_path.add(use, -1)
-            self._off_path.add(use)
-        for row in joining:
+        leaving = yield from _upward(tree, self._leaf_row, joint)
+        joining = yield from _upward(tree, leaf_row, joint)
+        joining.reverse()
+        for rows in _pieces(leaving):
+            self._carry(rows, self._on_path, self._off_path, awaited=0)
+            self._leaf_row = parents[rows[-1]]
+            yield
+        for rows in _pieces(joining):
+            self._carry(rows, self._off_path, self._on_path, awaited=1)
+            self._leaf_row = rows[-1]
+            yield
+
+    def _carry(self, rows: Sequence[int], source: Count, target: Count, awaited: int) -> None:
+        """Let rows change sides; those that are not counted yet will be, over there."""
+        if len(self._awaited) < len(self._tree):
+            self._awaited.extend(bytes(len(self._tree) - len(self._awaited)))
+        counted = []
+        for row in rows:
             if row < self._cover:
-                use = _use_of(tree, row)
-                self._off_path.add(use, -1)
-                self._on_path.add(use)
-        for row in range(self._cover, end):
-            if not tree.heads.is_shadowed(row):
-                counted = self._on_path if row in joining else self._off_path
-                counted.add(_use_of(tree, row))
-        self._leaf_row, self._cover = leaf_row, end
+                counted.append(row)
+            else:
+                self._awaited[row] = awaited
+        kinds, uses = _counted(self._tree, counted)
+        source.add(kinds, uses, -1)
+        target.add(kinds, uses)
+
+    def _count_new(self) -> Generator[None]:
+        tree = self._tree
+        for rows in _pieces(range(self._cover, len(tree))):
+            # A row from the end of what was awaited on is of a branch nobody asked for.
+            marks = self._awaited[rows[0] : rows[-1] + 1].ljust(len(rows), b"\0")
+            for counted, mark in ((self._off_path, 0), (self._on_path, 1)):
+                mine = [row for row, its in zip(rows, marks, strict=True) if its == mark]
+                if tree.heads.shadowed:
+                    mine = [row for row in mine if not tree.heads.is_shadowed(row)]
+                counted.add(*_counted(tree, mine))
+            self._cover = rows[-1] + 1
+            yield
+        if self._cover == len(tree):
+            self._awaited = bytearray()
 
 
-def totals_of(tree: Tree, rows: Iterable[int]) -> Totals:
-    """The totals of some entries."""
+def _upward(tree: Tree, row: int, end: int) -> "Generator[None, None, array[int]]":
+    """Rows from `row` to below `end`: a moment's work at a time."""
+    parents, rows = tree.heads.parents, array("i")
+    while row != end:
+        for _ in range(ROWS_WALKED):
+            rows.append(row)
+            row = parents[row]
+            if row == end:
+                break
+        yield
+    return rows
+
+
+def _counted(tree: Tree, rows: Sequence[int]) -> tuple[bytes, list[Use]]:
+    """The kinds of rows, and in another order what they add."""
+    kinds = tree.heads.kinds
+    uses: list[Use] = []
+    for block, lines in tree.blocks(sorted(rows)):
+        uses += uses_in([kinds[row] for row in block], lines)
+    return bytes([kinds[row] for row in rows]), uses
+
+
+def _pieces(rows: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (rows[at : at + ROWS_OF_MOMENT] for at in range(0, len(rows), ROWS_OF_MOMENT))
+
+
+def counting(tree: Tree, rows: Sequence[int]) -> Generator[None, None, Totals]:
+    """The totals of some entries: a moment's work at a time."""
     counted = Count()
-    for row in rows:
-        counted.add(_use_of(tree, row))
+    for piece in _pieces(rows):
+        counted.add(*_counted(tree, piece))
+        yield
     return counted.totals()
 
 

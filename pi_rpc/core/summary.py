@@ -111,7 +111,8 @@ class Round(msgspec.Struct, frozen=True):
     """One request for a summary, or for what one still tells: that is given as earlier notes."""
 
     task: Task
-    conversation: str
+    conversation: Sequence[str]
+    """In parts, between which a blank line is put."""
     focus: str = ""
     """What the user wants to be looked at above all."""
     replaces_instructions: bool = False
@@ -120,7 +121,7 @@ class Round(msgspec.Struct, frozen=True):
     def prompt(self, earlier: str | None) -> str:
         """The words of the request; `earlier` is what was summarised before it."""
         is_recall = self.task == "recall"
-        said = [] if is_recall else [f"<conversation>\n{self.conversation}\n</conversation>"]
+        said = [] if is_recall else _tagged("conversation", self.conversation)
         if earlier:
             said.append(f"<earlier-notes>\n{earlier}\n</earlier-notes>")
         focus = self.focus.strip()
@@ -133,6 +134,14 @@ class Round(msgspec.Struct, frozen=True):
             wrapped = focus if self.replaces_instructions else f"Above all look at this: {focus}"
             said.append(wrapped)
         return "\n\n".join(said)
+
+
+def _tagged(name: str, parts: Sequence[str]) -> list[str]:
+    # A conversation may be as long as a window: it is put together once, with all that follows it.
+    tagged = list(parts) or [""]
+    tagged[0] = f"<{name}>\n{tagged[0]}"
+    tagged[-1] = f"{tagged[-1]}\n</{name}>"
+    return tagged
 
 
 def _layout(task: Task) -> str:

@@ -6,17 +6,17 @@ Promises
 - The focus of the user is in every round.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 import msgspec
 
 from pi_rpc.core.compaction import CompactionPlan
-from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.policy import Policy
 from pi_rpc.core.summary import SUMMARISER, Round, Task, notes_of
 from pi_rpc.core.thresholds import Limits
 from pi_rpc.core.tokens import tokens_of_units
-from pi_rpc.core.transcript import newest_within, pieces
+from pi_rpc.core.told import Told
+from pi_rpc.core.transcript import newest_within, parts_of, pieces
 from pi_rpc.core.tree import ROOT
 
 WINDOW_WHEN_UNKNOWN = 128_000
@@ -30,12 +30,15 @@ ROOM_SHARE = 0.85
 
 
 class SummaryRounds(msgspec.Struct, frozen=True):
-    """Every request a summary takes, in order."""
+    """Every request a summary takes, in order, made as they are gone through.
+
+    Among them stands None wherever a moment's work was done: others may have their turn there.
+    """
 
     earlier: str | None
     """Notes of the previous summary."""
-    history: Sequence[Round]
-    turn: Sequence[Round]
+    history: Iterable[Round | None]
+    turn: Iterable[Round | None]
     """For the beginning of a split turn; asked for apart, after the history."""
 
 
@@ -52,7 +55,7 @@ class Room(msgspec.Struct, frozen=True):
 
     def piece_tokens(self, task: Task, earlier: str | None, focus: str) -> int:
         """How many tokens of conversation go into one round."""
-        frame = Round(task, "", focus).prompt(earlier)
+        frame = Round(task, (), focus).prompt(earlier)
         window = self.window or WINDOW_WHEN_UNKNOWN
         taken = self.measure(frame) + self.measure(SUMMARISER) + self.answer_tokens
         return max(PIECE_TOKENS_MIN, int((window - taken) * ROOM_SHARE))
@@ -69,40 +72,68 @@ def rounds_of(plan: CompactionPlan, room: Room, focus: str = "") -> SummaryRound
     earlier = None
     if plan.previous_row != ROOT:
         earlier = notes_of(plan.projection.tree.entry(plan.previous_row).object) or None
-    history, turn = plan.told(plan.history), plan.told(plan.prefix)
+    history, turn = plan.told_history, plan.told_prefix
     return SummaryRounds(
         earlier=earlier,
-        history=_rounds("history", history, room, earlier, focus),
-        turn=_rounds("turn", turn, room, None, focus),
+        history=_Rounds(Round("history", (), focus), history.parts, room, earlier),
+        turn=_Rounds(Round("turn", (), focus), turn.parts, room, None),
     )
 
 
 def branch_rounds(
-    messages: Sequence[JsonObject],
+    told: Told,
     room: Room,
     budget_tokens: int,
     focus: str = "",
     replaces_instructions: bool = False,
-) -> SummaryRounds:
-    """The requests a branch summary takes; without any when nothing on it is told to a model.
+) -> Generator[None, None, SummaryRounds | None]:
+    """The requests a branch summary takes; None when nothing on it is told to a model.
 
     The newest messages within the budget are told; 0 or less is no limit.
     """
-    taken = newest_within(messages, room.policy.tokens_of, budget_tokens)
-    rounds = _rounds("branch", taken, room, None, focus)
-    if replaces_instructions:
-        rounds = [msgspec.structs.replace(one, replaces_instructions=True) for one in rounds]
-    return SummaryRounds(None, rounds, ())
+    estimate = room.policy.tokens_of
+    taken = yield from newest_within(told.newest_first(), estimate, budget_tokens)
+    said = [parts for parts in map(parts_of, taken) if parts]
+    if not said:
+        return None
+    first = Round("branch", (), focus, replaces_instructions)
+    return SummaryRounds(None, _Rounds(first, lambda: said, room, None), ())
 
 
-def _rounds(
-    task: Task, messages: Iterable[JsonObject], room: Room, earlier: str | None, focus: str
-) -> list[Round]:
-    tokens_max = room.piece_tokens(task, earlier, focus)
-    # Gone through twice at most: an iterable that can be.
-    told = pieces(messages, room.measure, tokens_max)
-    if len(told) > 1:
+class _Rounds:
+    """The rounds of one task, each made when it is its turn."""
+
+    def __init__(
+        self,
+        blank: Round,
+        told: Callable[[], Iterable[Sequence[str]]],
+        room: Room,
+        earlier: str | None,
+    ) -> None:
+        self._blank = blank
+        self._told = told
+        """Tells the conversation from its beginning each time."""
+        self._room = room
+        self._earlier = earlier
+
+    def __iter__(self) -> Iterator[Round | None]:
+        blank, room = self._blank, self._room
+        tokens_max = room.piece_tokens(blank.task, self._earlier, blank.focus)
+        first: list[str] | None = None
+        for piece in pieces(self._told(), room.measure, tokens_max):
+            if first is not None:
+                break
+            first = piece
+            if piece is None:
+                yield None
+        else:
+            if first is not None:
+                yield self._round(first)
+            return
         # From the second round on the notes of the first are told too: room for them is left free.
         tokens_max = max(PIECE_TOKENS_MIN, tokens_max - room.answer_tokens // 2)
-        told = pieces(messages, room.measure, tokens_max)
-    return [Round(task, conversation, focus) for conversation in told]
+        for piece in pieces(self._told(), room.measure, tokens_max):
+            yield None if piece is None else self._round(piece)
+
+    def _round(self, conversation: list[str]) -> Round:
+        return msgspec.structs.replace(self._blank, conversation=conversation)

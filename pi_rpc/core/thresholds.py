@@ -153,13 +153,26 @@ def recovery_of(message: JsonObject, window: int | None, max_output: int) -> Rec
         return "overflow" if _is_overflow_error(message) else None
     if stop != "length":
         return None
-    usage = message.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    output = count(usage.get("output"))
-    used = count(usage.get("input")) + count(usage.get("cacheRead"))
-    if output == 0 and window and used >= FULL_SHARE * window:
+    output = count(_usage(message).get("output"))
+    if output == 0 and window and _tokens_read(message) >= FULL_SHARE * window:
         return "overflow"
     return "length" if output < max_output else None
+
+
+def has_outgrown(message: JsonObject, window: int | None) -> bool:
+    """Whether a model answered although its context is beyond the window: it saw a part of it."""
+    is_answer = message.get("stopReason") == "stop"
+    return is_answer and bool(window) and _tokens_read(message) > (window or 0)
+
+
+def _usage(message: JsonObject) -> JsonObject:
+    usage = message.get("usage")
+    return usage if isinstance(usage, dict) else {}
+
+
+def _tokens_read(message: JsonObject) -> int:
+    usage = _usage(message)
+    return count(usage.get("input")) + count(usage.get("cacheRead"))
 
 
 def _is_overflow_error(message: JsonObject) -> bool:

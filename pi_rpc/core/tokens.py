@@ -30,13 +30,15 @@ TextUnits = Callable[[str], int]
 
 UNITS_PER_TOKEN = 4
 
+BYTES_OF_WIDE_CHARACTER = 4
+
 IMAGE_UNITS = 4800
 """What an image counts for, whatever its size: 1200 tokens."""
 
 SAFE_INTEGER_MAX = 2**53
 """Beyond it a JavaScript number is a rounded double, printed differently than a Python integer."""
 
-FAILED_STOPS = frozenset({"error", "aborted"})
+FAILED_STOPS = ("error", "aborted")
 """Stop reasons of replies that are kept, yet never sent to a model again."""
 
 
@@ -62,9 +64,11 @@ class ContextTokens(msgspec.Struct, frozen=True):
 
 def utf16_units(text: str) -> int:
     """The length of a text as JavaScript counts it."""
-    # `isascii` reads one flag of the string; only the rare rest pays for an encoding.
-    if text.isascii():
-        return len(text)
+    # How a string is held tells enough of nearly all: one with a character beyond the first plane
+    # takes four bytes for each (PEP 393). Only the rare rest pays for an encoding.
+    length = len(text)
+    if text.isascii() or text.__sizeof__() < length * BYTES_OF_WIDE_CHARACTER:
+        return length
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

@@ -10,16 +10,17 @@ Promises
 - Labels and the name are the file's, not a branch's: the last one in file order counts.
 """
 
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import ge
 
+from pi_rpc.core.children import NONE, Children, Tips
 from pi_rpc.core.codec import decode
-from pi_rpc.core.entries import Entry, Kind
+from pi_rpc.core.entries import Entry, Kind, stand_in
 from pi_rpc.core.errors import Damaged, Missing
 from pi_rpc.core.heads import Heads
 from pi_rpc.core.messages import JsonObject
 
-ROOT = -1
+ROOT = NONE
 """The row above every root: where the leaf stands before the first entry."""
 
 DECODED_ROWS_MAX = 512
@@ -50,16 +51,21 @@ _KIND_OF = {kind.value: kind for kind in Kind}
 class Tree:
     """A session's entries by row, id, parent and path."""
 
-    def __init__(self, heads: Heads, read_line: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        heads: Heads,
+        read_line: Callable[[int], bytes],
+        read_block: Callable[[Sequence[int], int], tuple[bytes, int]] | None = None,
+    ) -> None:
         self.heads = heads
         self._read_line = read_line
+        self._read_block = read_block
         self._decoded: dict[int, Entry] = {}
-        self._first = array("i", (ROOT,))
-        """Holds: the first child of each row, ROOT for none; here and below a place is row + 1."""
-        self._last = array("i", (ROOT,))
-        self._next = array("i", (ROOT,))
-        """Holds: the child after each row below the same parent, ROOT for none."""
-        self._children_cover = 0
+        self.below = Children(heads)
+        self._is_ordered = True
+        """Whether each of the first rows has its parent before it."""
+        self._ordered_cover = 0
+        self._tips = Tips(heads, bytes(INVISIBLE_KINDS))
         self._labels: dict[str, int] = {}
         self._name_row = ROOT
         self._globals_cover = 0
@@ -68,14 +74,21 @@ class Tree:
         return len(self.heads)
 
     def entry(self, row: int) -> Entry:
-        """The decoded entry of a row.
+        """The decoded entry of a row; one whose line cannot be read says nothing but its place.
 
-        Raises Damaged `unreadable_line` when its bytes are broken.
+        So a line that is damaged costs that line, and no question about the tree around it.
         """
+        return self.readable(row) or self._entry(row, stand_in(self.kind(row)))
+
+    def readable(self, row: int) -> Entry | None:
+        """The decoded entry of a row, None when its line cannot be read."""
         found = self._decoded.get(row)
         if found is not None:
             return found
-        return self.learn(row, self.stored(row))
+        try:
+            return self.learn(row, self.stored(row))
+        except Damaged:
+            return None
 
     def stored(self, row: int) -> JsonObject:
         """The object of a row, not kept for the next time: for going through many rows once.
@@ -92,15 +105,18 @@ class Tree:
 
     def learn(self, row: int, stored: JsonObject) -> Entry:
         """The entry of a row whose object is at hand, kept for the next time it is asked for."""
-        entry = Entry(
+        entry = self._entry(row, stored)
+        self._keep(entry)
+        return entry
+
+    def _entry(self, row: int, stored: JsonObject) -> Entry:
+        return Entry(
             row=row,
             kind=self.kind(row),
             id=self.heads.id_of(row),
             parent_id=self.id_or_none(self.parent(row)),
             object=stored,
         )
-        self._keep(entry)
-        return entry
 
     def _keep(self, entry: Entry) -> None:
         if len(self._decoded) >= DECODED_ROWS_MAX:
@@ -110,6 +126,20 @@ class Tree:
     def line(self, row: int) -> bytes:
         """The stored bytes of a row, without the newline."""
         return self._read_line(row)
+
+    def blocks(self, rows: Sequence[int]) -> Iterator[tuple[Sequence[int], bytes]]:
+        """Rows and their stored lines, a newline between each two, in the order given.
+
+        For going through many rows once: as many at a time as one read brings, a moment's work.
+        """
+        at = 0
+        while at < len(rows):
+            if self._read_block is None:
+                lines, count = self._read_line(rows[at]), 1
+            else:
+                lines, count = self._read_block(rows, at)
+            yield rows[at : at + count], lines
+            at += count
 
     def kind(self, row: int) -> Kind:
         """What a row is, without decoding it."""
@@ -141,11 +171,11 @@ class Tree:
             yield row
             row = parents[row]
 
-    def path(self, row: int) -> list[int]:
-        """Rows from the root to `row`; empty for ROOT."""
+    def path(self, row: int, above: int = ROOT) -> list[int]:
+        """Rows from the root, or from below an ancestor of it, to `row`; empty for ROOT."""
         parents = self.heads.parents
         rows = []
-        while row != ROOT:
+        while row != above:
             rows.append(row)
             row = parents[row]
         rows.reverse()
@@ -158,8 +188,45 @@ class Tree:
         """
         return ancestor == ROOT or any(above == ancestor for above in self.upward(row))
 
+    def those_on_path(self, rows: Collection[int], leaf_row: int) -> set[int]:
+        """Those of some rows that lie on the path to a leaf; it is walked up to them only."""
+        found: set[int] = set()
+        if not rows:
+            return found
+        wanted, top = set(rows), min(rows)
+        parents = self.heads.parents
+        # Where a parent stands below its child, what is wanted may come behind any row.
+        if not self._has_ordered_parents():
+            top = 0
+        row = leaf_row
+        while row >= top and row != ROOT:
+            if row in wanted:
+                found.add(row)
+            row = parents[row]
+        return found
+
+    def _has_ordered_parents(self) -> bool:
+        start, parents = self._ordered_cover, self.heads.parents
+        if self._is_ordered and start < len(parents):
+            self._is_ordered = not any(map(ge, parents[start:], range(start, len(parents))))
+            self._ordered_cover = len(parents)
+        return self._is_ordered
+
     def common_ancestor(self, one: int, other: int) -> int:
         """The deepest row on both paths, ROOT when they share none."""
+        parents = self.heads.parents
+        if ROOT in (one, other):
+            return ROOT
+        low, high = min(one, other), max(one, other)
+        # Whoever stands further down in the file goes up, as long as parents stand before children.
+        while high != low:
+            above = parents[high]
+            if above >= high:
+                return self._common_ancestor_anyhow(one, other)
+            low, high = (above, low) if above < low else (low, above)
+        return low
+
+    def _common_ancestor_anyhow(self, one: int, other: int) -> int:
         parents = self.heads.parents
         seen_one: set[int] = set()
         seen_other: set[int] = set()
@@ -179,55 +246,14 @@ class Tree:
 
     def children(self, row: int) -> Sequence[int]:
         """Rows below `row` in file order; of ROOT the roots."""
-        self._learn_children()
-        found = []
-        child = self._first[row + 1]
-        while child != ROOT:
-            found.append(child)
-            child = self._next[child + 1]
-        return found
-
-    def _learn_children(self) -> None:
-        # Three columns in place of a list for each row: a list would take ten times as much.
-        parents, first, last, after = self.heads.parents, self._first, self._last, self._next
-        more = array("i", (ROOT,)) * (len(self.heads) - self._children_cover)
-        for column in (first, last, after):
-            column.extend(more)
-        for row in range(self._children_cover, len(self.heads)):
-            if self.heads.is_shadowed(row):
-                continue
-            above = parents[row] + 1
-            if last[above] == ROOT:
-                first[above] = row
-            else:
-                after[last[above] + 1] = row
-            last[above] = row
-        self._children_cover = len(self.heads)
+        return list(self.below.of(row))
 
     def tips(self) -> list[int]:
         """Rows nothing visible hangs below: the ends of the branches, in file order.
 
         A row that bears only labels, names, cursors and the like is itself the tip.
         """
-        parents, kinds = self.heads.parents, self.heads.kinds
-        count = len(self.heads)
-        bears = bytearray(count)
-        tips = []
-        # Visibility climbs: one pass from the end meets every child before its parent, but for the
-        # rare parent that stands later in the file, which the walk above it settles.
-        for row in range(count - 1, -1, -1):
-            if self.heads.is_shadowed(row):
-                continue
-            if kinds[row] in INVISIBLE_KINDS and not bears[row]:
-                continue
-            if not bears[row]:
-                tips.append(row)
-            above = parents[row]
-            while above != ROOT and not bears[above]:
-                bears[above] = 1
-                above = parents[above]
-        tips.reverse()
-        return tips
+        return self._tips.rows()
 
     def visible(self, row: int) -> int:
         """The nearest row at or above `row` that is a step of the conversation, ROOT if none."""

@@ -104,7 +104,11 @@ class Stopped(msgspec.Struct, frozen=True):
     """Somebody wants the run to end; may come at any time, more than once."""
 
 
-Happening = Began | Replied | Ran | Drained | Waited | Recovered | Fitted | Stopped
+class Wanted(msgspec.Struct, frozen=True):
+    """Somebody wants one more request, if nothing else leads to one; may come at any time."""
+
+
+Happening = Began | Replied | Ran | Drained | Waited | Recovered | Fitted | Stopped | Wanted
 
 
 class StartTurn(msgspec.Struct, frozen=True):
@@ -249,6 +253,7 @@ class Run:
         self._turn = 0
         self._calls: Sequence[ToolCall] = ()
         self._stopped = False
+        self._wants_more = False
         self._last_stop = ""
         self._retry = 0
         """The number of the retry that was told of and has not ended; 0 for none."""
@@ -265,6 +270,11 @@ class Run:
         return self._turn
 
     @property
+    def wants_more(self) -> bool:
+        """Whether one more request is wanted since the last was made."""
+        return self._wants_more
+
+    @property
     def is_settled(self) -> bool:
         """Whether Settle was given."""
         return self._awaits is _Awaits.NOTHING
@@ -273,11 +283,15 @@ class Run:
         """What is to be done now, in order.
 
         Stopped gives nothing to do: who carries out the present command ends it early, and what it
-        came to is fed as ever. Any happening but the one awaited is a mistake of the caller.
+        came to is fed as ever. Wanted gives nothing to do either: it is heeded when the run would
+        otherwise end well. Any happening but the one awaited is a mistake of the caller.
         """
         match happening, self._awaits:
             case Stopped(), _:
                 self._stopped = True
+                return ()
+            case Wanted(), _:
+                self._wants_more = True
                 return ()
             case Began(messages=messages), _Awaits.BEGIN:
                 return (self._start_turn(), Record(messages), *self._after_start())
@@ -396,6 +410,8 @@ class Run:
                 return (EndAttempt("queued"), self._start_turn(), *drained, self._ask())
             case _Awaits.LAST_STEERING if not self._stopped:
                 return (self._drain("followUp", _Awaits.FOLLOW_UP),)
+            case _Awaits.FOLLOW_UP if self._wants_more and not self._stopped:
+                return (self._start_turn(), self._drain("steering", _Awaits.FIRST_STEERING))
             case _Awaits.LAST_STEERING | _Awaits.FOLLOW_UP:
                 return self._last_look(self._outcome())
             case _:
@@ -422,6 +438,7 @@ class Run:
         return StartTurn(self._turn)
 
     def _ask(self) -> Ask:
+        self._wants_more = False
         self._awaits = _Awaits.REPLY
         return Ask(self._stopped)
 

@@ -98,7 +98,7 @@ def plan_undo(projection: Projection, tokens_max: int | None) -> UndoPlan:
 
 def _goes_along(projection: Projection, row: int) -> bool:
     kind = projection.tree.kind(row)
-    if kind not in COPIED_KINDS:
+    if kind not in COPIED_KINDS or projection.tree.readable(row) is None:
         return False
     # What an edit took away says nothing, so nothing of it is said again.
     return row not in projection.selection.edits or bool(projection.messages_of(row))

@@ -9,7 +9,7 @@ Promises
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -20,8 +20,9 @@ from pi_rpc.core.file_lists import FileCount, FileLists
 from pi_rpc.core.messages import JsonObject, text_of
 from pi_rpc.core.pins import pins_at
 from pi_rpc.core.policy import Policy
-from pi_rpc.core.projection import project
+from pi_rpc.core.projection import Projection, project
 from pi_rpc.core.summary import TURN_DIVIDER, missing_sections, notes_of, section_of
+from pi_rpc.core.told import MOMENT_ROWS
 from pi_rpc.core.transcript import parts_of
 from pi_rpc.core.tree import ROOT, Tree
 
@@ -59,6 +60,10 @@ _FORBIDS = re.compile(
 )
 _WORD = re.compile(r"[\w./-]{4,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 PATH_IN_WORDS = re.compile(r"(?<![\w/])(?:[\w.-]+/)*[\w-]+\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/])")
+
+
+_Told = tuple[str, JsonObject]
+"""A message that was summarised, behind the id of its entry."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -120,8 +125,8 @@ class Verification(msgspec.Struct, frozen=True, rename="camel"):
 
 def verify(
     tree: Tree, leaf_row: int, policy: Policy, compaction_id: str | None = None
-) -> Verification:
-    """Check the summary the context begins with, or another one on the path.
+) -> Generator[None, None, Verification]:
+    """Check the summary the context begins with, or another one on the path; a moment at a time.
 
     Raises Missing `no_compaction` and `entry_not_found`, Refused `not_on_path`, `not_a_compaction`.
     """
@@ -130,13 +135,7 @@ def verify(
     at_it = project(tree, compaction_row, policy)
     kept = set(at_it.selection.rows[1 : 1 + at_it.selection.kept_count])
     before = project(tree, tree.parent(compaction_row), policy)
-    told = [
-        (entry_id, message)
-        for entry_id, row, message in before.pairs()
-        if row not in kept
-        and row != before.selection.compaction_row
-        and message.get("role") != "system"
-    ]
+    told = yield from _told(before, kept | {before.selection.compaction_row})
     notes = notes_of(stored)
     of_history = notes.partition(TURN_DIVIDER)[0]
     count = FileCount()
@@ -146,7 +145,7 @@ def verify(
         if tree.kind(row) == Kind.BRANCH_SUMMARY and row not in kept:
             count.add_details(tree.entry(row).object.get("details"))
     count.add_messages([message for _, message in told])
-    evidence = "\n".join(_evidence(message for _, message in told))
+    evidence = yield from _evidence(told)
     if before.selection.compaction_row != ROOT:
         evidence += str(tree.entry(before.selection.compaction_row).object.get("summary"))
     return _report(
@@ -196,14 +195,32 @@ def _pins(tree: Tree, compaction_row: int, kept: set[int], summary: str) -> list
     return checks
 
 
-def _evidence(messages: Iterable[JsonObject]) -> Iterable[str]:
-    for message in messages:
-        yield from parts_of(message)
+def _told(before: Projection, left_out: set[int]) -> Generator[None, None, list[_Told]]:
+    """What was summarised, message by message, with the entry each is from."""
+    told: list[_Told] = []
+    for place, row in enumerate(before.selection.rows):
+        if row not in left_out:
+            entry_id = before.tree.heads.id_of(row)
+            said = before.messages_of(row)
+            told += [(entry_id, one) for one in said if one.get("role") != "system"]
+        if place % MOMENT_ROWS == 0:
+            yield
+    return told
+
+
+def _evidence(told: Sequence[_Told]) -> Generator[None, None, str]:
+    """All that was said, results uncut: what a summary may rest on."""
+    found: list[str] = []
+    for place, (_, message) in enumerate(told):
+        found += parts_of(message)
         if message.get("role") == "toolResult":
-            yield text_of(message)
+            found.append(text_of(message))
+        if place % MOMENT_ROWS == 0:
+            yield
+    return "\n".join(found)
 
 
-def _constraints(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Checked]:
+def _constraints(told: Sequence[_Told], notes: str) -> list[Checked]:
     lines = (
         (entry_id, line.strip())
         for entry_id, message in told
@@ -213,7 +230,7 @@ def _constraints(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Che
     return [_checked(entry_id, line, notes) for entry_id, line in lines if _FORBIDS.search(line)]
 
 
-def _unanswered(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Checked]:
+def _unanswered(told: Sequence[_Told], notes: str) -> list[Checked]:
     waiting: list[tuple[str, str]] = []
     for entry_id, message in told:
         if message.get("role") == "user":
@@ -223,7 +240,7 @@ def _unanswered(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Chec
     return [_checked(entry_id, text, notes) for entry_id, text in waiting if text]
 
 
-def _failures(told: Sequence[tuple[str, JsonObject]], notes: str) -> list[Checked]:
+def _failures(told: Sequence[_Told], notes: str) -> list[Checked]:
     return [
         _checked(entry_id, text_of(message).strip().split("\n")[0], notes)
         for entry_id, message in told

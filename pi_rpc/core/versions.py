@@ -11,15 +11,14 @@ Promises
 - The verdict is a function of what it is given; asking changes nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 import msgspec
 
 from pi_rpc.core.bindings import Bindings, calls_asked_for, calls_upward
-from pi_rpc.core.consultations import AddedMessage
-from pi_rpc.core.entries import Kind
+from pi_rpc.core.entries import AddedMessage, Kind
 from pi_rpc.core.errors import Damaged
-from pi_rpc.core.events import Environment, ScopeVerdict
+from pi_rpc.core.events import Environment, ScopeVerdict, VerdictStatus
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.tree import ROOT, Tree
 
@@ -122,12 +121,19 @@ DRIFT_NOTE = "pi_rpc.drift"
 def drift_note(environment: Environment) -> AddedMessage | None:
     """What the model is told when it goes on with files that may not be as it has them.
 
-    None where the files fit.
+    None where they and all that somebody else keeps versions of fit.
     """
     files = environment.scopes["files"]
-    if files.status == "restored":
+    others = {
+        name: scope
+        for name, scope in environment.scopes.items()
+        if name not in ("files", "external") and scope.status != "restored"
+    }
+    if files.status == "restored" and not others:
         return None
-    if files.status == "unknown":
+    if files.status == "restored":
+        text = "the files of the working directory did so too."
+    elif files.status == "unknown":
         text = f"whether the files of the working directory did so is not known ({files.reason})."
     else:
         named = environment.drift[:DRIFT_NOTED_MAX]
@@ -136,6 +142,9 @@ def drift_note(environment: Environment) -> AddedMessage | None:
         rest = f"\n- and {more} more" if more > 0 else ""
         where = ", which differ from their state then:" if named else "."
         text = f"the files of the working directory did not{where}{lines}{rest}"
+    for name, scope in others.items():
+        did = "did not" if scope.status == "not_restored" else "may not have done so"
+        text += f"\nThe {name} {did} ({scope.reason})."
     said = f"The conversation went back to an earlier point; {text}\nLook before relying on them."
     details: JsonObject = {
         "status": files.status,
@@ -154,6 +163,9 @@ CURSORS_LOOKED_AT_MAX = 64
 ABANDONED_MAX = 1000
 """How many calls and effects off the path are remembered."""
 
+ROWS_OF_MOMENT = 1024
+"""Rows of a route that are looked at before others have a turn."""
+
 FILE_TOOLS = frozenset({"edit", "write"})
 """Tools that leave no mark when they fail."""
 
@@ -165,17 +177,20 @@ Abandoned = Mapping[str, JsonObject]
 
 def abandoned_calls(
     tree: Tree, bindings: Bindings, source_row: int, leaf_row: int
-) -> dict[str, JsonObject]:
+) -> Generator[None, None, dict[str, JsonObject]]:
     """Calls that may have marked the world on the way from the old leaf up to the new one's path.
 
-    `seen`: what the call did shows in the files, so that comparing them tells of it.
+    The way may be long: a moment's work at a time. `seen`: what the call did shows in the files, so
+    that comparing them tells of it.
     """
     ancestor = tree.common_ancestor(source_row, leaf_row)
     found: dict[str, JsonObject] = {}
-    for row, tools in calls_upward(tree, source_row):
+    for place, (row, tools) in enumerate(calls_upward(tree, source_row), 1):
         if row == ancestor or len(found) >= ABANDONED_MAX:
             break
-        entry_id = tree.heads.id_of(row)
+        if not place % ROWS_OF_MOMENT:
+            yield
+        entry_id = tree.heads.id_of(row) if tools else ""
         for number, tool in enumerate(tools):
             seen = _was_seen(tree, bindings, row, tool)
             found[_name(entry_id, number)] = {"entryId": entry_id, "tool": tool, "seen": seen}
@@ -248,10 +263,11 @@ def outside_verdict(
 
     None where nothing is known to have touched it.
     """
-    on_path = set(tree.upward(leaf_row)) if abandoned or bindings.effects() else set()
-    calls = [
-        call for call in abandoned.values() if tree.heads.row_of(call["entryId"]) not in on_path
-    ]
+    row_of = tree.heads.row_of
+    rows = {row for call in abandoned.values() if (row := row_of(call["entryId"])) is not None}
+    rows |= {effect.row for effect in bindings.effects()}
+    on_path = tree.those_on_path(rows, leaf_row)
+    calls = [call for call in abandoned.values() if row_of(call["entryId"]) not in on_path]
     recorded = [
         effect.as_object(tree.heads.id_of(effect.row))
         for effect in bindings.effects()
@@ -275,11 +291,20 @@ def environment_with(
 ) -> Environment:
     """Both scopes put together; the worst of them is the whole."""
     scopes = {"files": files} | ({} if outside is None else {"external": outside})
-    worst = max((scope.status for scope in scopes.values()), key=_WORST.__getitem__)
     return Environment(
-        worst,
+        _worst(scopes),
         scopes,
         list(effects[:EFFECTS_TOLD_MAX]),
         list(drift[:DRIFT_TOLD_MAX]),
         len(drift),
     )
+
+
+def with_offered(environment: Environment, offered: Mapping[str, ScopeVerdict]) -> Environment:
+    """An environment with the scopes that somebody offers beside its own."""
+    scopes = environment.scopes | {**offered}
+    return msgspec.structs.replace(environment, status=_worst(scopes), scopes=scopes)
+
+
+def _worst(scopes: Mapping[str, ScopeVerdict]) -> VerdictStatus:
+    return max((scope.status for scope in scopes.values()), key=_WORST.__getitem__)

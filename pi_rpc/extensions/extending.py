@@ -4,28 +4,44 @@
         extending.hook("tool/before", look, tools=("bash",))
 
 The function is named by an entry point of the group `pi_rpc.extensions`. Hooks are asked and
-answer with the types of `pi_rpc.core.consultations`, as a client's are; None lets things go their
+answer with the types of `pi_rpc.core.hooks`, as a client's are; None lets things go their
 way. Handlers share one thread with everything else, so they wait and never block.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from pi_rpc.core.consultations import (
+    CHECKPOINT_TIMEOUT_MS,
     COMMAND_TIMEOUT_MS,
     DIALOG_TIMEOUT_MS,
-    HOOK_TIMEOUT_MS,
     TOOL_TIMEOUT_MS,
+    ToolAnswer,
+)
+from pi_rpc.core.errors import Refused
+from pi_rpc.core.grants import DEFAULT_GRANTS, Grant
+from pi_rpc.core.hooks import (
+    CONTEXT_MESSAGES_DEFAULT,
+    HOOK_TIMEOUT_MS,
+    HOOKS,
     HookAnswer,
     HookName,
     OnTimeout,
-    ToolAnswer,
-    default_on_timeout,
 )
 from pi_rpc.core.messages import Block, JsonObject, ToolDeclaration
-from pi_rpc.core.ports import Effect
+from pi_rpc.core.ports.tools import Effect
+from pi_rpc.core.scopes import CheckpointAnswer, check_scope_name
+from pi_rpc.extensions.acting import Acting
 from pi_rpc.session import dialogs
-from pi_rpc.session.consulting import Hook, Offered, OfferedCommand, OfferedTool, Question
+from pi_rpc.session.consulting import (
+    Hook,
+    Offered,
+    OfferedCommand,
+    OfferedScope,
+    OfferedTool,
+    Question,
+)
 from pi_rpc.session.host import Host
 
 
@@ -37,6 +53,8 @@ class Context:
         self.session_id = question.session_id
         self.run_id = question.run_id
         self.cwd: Path = session.cwd
+        self.acting = Acting(host, session, is_hook=question.hook is not None)
+        """What may be done to the session."""
         self._session = session
         self._call_id = question.asked.get("callId")
 
@@ -61,8 +79,8 @@ class Context:
             consulting.progressed(self.session_id, self._call_id, content, details)
 
 
-HookHandler = Callable[[JsonObject, Context], Awaitable[HookAnswer | None]]
-"""Given the payload of the hook, as a client's `hook/call` has it."""
+HookHandler = Callable[[Any, Context], Awaitable[HookAnswer | None]]
+"""Given what the point tells, in the shape that `pi_rpc.core.hooks.HOOKS` names."""
 
 ToolHandler = Callable[[JsonObject, Context], Awaitable[ToolAnswer]]
 """Given the validated arguments."""
@@ -70,14 +88,23 @@ ToolHandler = Callable[[JsonObject, Context], Awaitable[ToolAnswer]]
 CommandHandler = Callable[[str, Context], Awaitable[None]]
 """Given what stands behind the name, as it was written."""
 
-Handler = HookHandler | ToolHandler | CommandHandler
+ScopeHandler = Callable[[JsonObject, Context], Awaitable[CheckpointAnswer]]
+"""Given what `workspace/checkpoint` tells: scope, act, at, leafId, expected, dryRun."""
+
+Handler = HookHandler | ToolHandler | CommandHandler | ScopeHandler
 
 
 class Extending:
     """What an extension takes part in, said while it is loaded."""
 
-    def __init__(self) -> None:
+    def __init__(self, grants: Collection[Grant] = DEFAULT_GRANTS) -> None:
         self.parts: list[tuple[Offered, Handler]] = []
+        self._grants = frozenset(grants)
+
+    def _require(self, grant: Grant, what: str) -> None:
+        if grant not in self._grants:
+            told = f"{what} needs the grant {grant!r}, which the user has not given"
+            raise Refused("not_granted", told, grant=grant)
 
     def hook(
         self,
@@ -89,10 +116,26 @@ class Extending:
         on_timeout: OnTimeout | None = None,
         order: int = 0,
         shows_progress: bool = False,
+        roles: tuple[str, ...] = (),
+        holds_deltas: bool = False,
+        last_messages: int = CONTEXT_MESSAGES_DEFAULT,
     ) -> None:
-        """Take part at a point; the deadline holds for what the user is asked meanwhile too."""
-        policy = on_timeout or default_on_timeout(name)
-        hook = Hook(name, timeout_ms, policy, order, tools, shows_progress)
+        """Take part at a point; the deadline holds for what the user is asked meanwhile too.
+
+        Raises Refused `not_granted`, as `tool` and `command` do.
+        """
+        self._require(HOOKS[name].grant, f"the hook {name}")
+        hook = Hook(
+            name,
+            timeout_ms,
+            on_timeout or HOOKS[name].default,
+            order,
+            tools,
+            shows_progress,
+            roles,
+            holds_deltas,
+            last_messages,
+        )
         self.parts.append((hook, handler))
 
     def tool(
@@ -105,7 +148,19 @@ class Extending:
         timeout_ms: int = TOOL_TIMEOUT_MS,
     ) -> None:
         """Offer a tool."""
+        self._require("tools", f"the tool {declaration.name}")
         self.parts.append((OfferedTool(declaration, effect, sequential, timeout_ms), handler))
+
+    def scope(
+        self, name: str, handler: ScopeHandler, *, timeout_ms: int = CHECKPOINT_TIMEOUT_MS
+    ) -> None:
+        """Keep versions of a part of the world, such as a database.
+
+        Raises Invalid `scope_reserved`.
+        """
+        self._require("tools", f"the scope {name}")
+        check_scope_name(name)
+        self.parts.append((OfferedScope(name, timeout_ms), handler))
 
     def command(
         self,
@@ -117,4 +172,5 @@ class Extending:
         timeout_ms: int = COMMAND_TIMEOUT_MS,
     ) -> None:
         """Offer a command."""
+        self._require("words", f"the command {name}")
         self.parts.append((OfferedCommand(name, description, argument_hint, timeout_ms), handler))

@@ -8,13 +8,17 @@ Promises
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import anyio
+import msgspec
 
-from pi_rpc.core.consultations import ANSWER_OF_HOOK, CommandAnswer, ToolAnswer
+from pi_rpc.core.consultations import CommandAnswer, ToolAnswer
 from pi_rpc.core.errors import Stopped
+from pi_rpc.core.grants import DEFAULT_GRANTS, Grant
+from pi_rpc.core.hooks import HOOKS, Told
+from pi_rpc.core.scopes import CheckpointAnswer
 from pi_rpc.extensions.extending import Context, Extending, Handler
 from pi_rpc.session.consulting import Offer, Question
 from pi_rpc.session.host import Host
@@ -28,8 +32,9 @@ class Extension:
     serves_permissions = False
     dialogs: frozenset[str] = frozenset()
 
-    def __init__(self, name: str, host: Host) -> None:
+    def __init__(self, name: str, host: Host, grants: Collection[Grant] = DEFAULT_GRANTS) -> None:
         self.name = name
+        self._grants = grants
         self._host = host
         self._handlers: dict[str, Handler] = {}
         self._under_way: dict[str, anyio.CancelScope] = {}
@@ -37,7 +42,7 @@ class Extension:
     def begin(self, load: Callable[[], Any]) -> str | None:
         """Import it and let it say what it takes part in; what went wrong, else None."""
         consulting = self._host.around.consulting
-        extending = Extending()
+        extending = Extending(self._grants)
         try:
             load()(extending)
             for number, (offered, handler) in enumerate(extending.parts, 1):
@@ -69,7 +74,9 @@ class Extension:
         consulting = self._host.around.consulting
         with scope:
             try:
-                consulting.answer(question.id, await self._asked(question))
+                context = Context(self._host, question)
+                consulting.answer(question.id, await self._asked(question, context))
+                context.acting.begin_later()
             except Stopped as stopped:
                 consulting.fail(question.id, "stopped", stopped.message)
             except Exception as error:
@@ -80,19 +87,25 @@ class Extension:
         if self._under_way.get(question.id) is scope:
             del self._under_way[question.id]
 
-    async def _asked(self, question: Question) -> Any:
+    async def _asked(self, question: Question, context: Context) -> Any:
         assert question.registration_id is not None, "it is asked only what it registered for"
         handler: Any = self._handlers[question.registration_id]
-        context = Context(self._host, question)
         if question.hook is not None:
-            wanted: type = ANSWER_OF_HOOK[question.hook]
-            answer = await handler(question.asked["payload"], context)
+            wanted: type = HOOKS[question.hook].answer
+            answer = await handler(_own_copy(question.asked["payload"]), context)
             answer = wanted() if answer is None else answer
         elif question.kind == "tool":
             wanted, answer = ToolAnswer, await handler(question.asked["arguments"], context)
+        elif question.kind == "checkpoint":
+            wanted, answer = CheckpointAnswer, await handler(question.asked, context)
         else:
             wanted, answer = CommandAnswer, CommandAnswer()
             await handler(question.asked["arguments"], context)
         if not isinstance(answer, wanted):
             raise TypeError(f"it answered with {type(answer).__name__}, not {wanted.__name__}")
         return answer
+
+
+def _own_copy(told: Told) -> Told:
+    """What a handler may do with as it likes: messages are shared with the session."""
+    return msgspec.convert(msgspec.to_builtins(told), type(told))

@@ -1,13 +1,13 @@
 """The Anthropic Messages API: a request into its words, its stream back; pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from pi_rpc.core.messages import Block, JsonObject
 from pi_rpc.core.models import Model
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.core.reply import CUT, ReplyError
 from pi_rpc.providers.asking import (
     Api,
@@ -20,13 +20,13 @@ from pi_rpc.providers.asking import (
 )
 from pi_rpc.providers.reading import Reading
 from pi_rpc.providers.sse import Event
+from pi_rpc.providers.telling import Words, told
 from pi_rpc.providers.transcript import (
     images_in,
     is_wordy,
     plain_id,
     result_runs,
     result_text,
-    transcript_of,
 )
 
 NAME = "anthropic-messages"
@@ -45,26 +45,30 @@ IMAGE_ONLY = "(see the attached image)"
 def request_of(request: ModelRequest, model: Model, retention: Retention) -> Post:
     """The request for a context."""
     messages = list(request.messages)
-    transcript = transcript_of(messages, model, _normal_id)
+    context = told(request, messages, model, _words)
     mark = _cache_mark(retention, model)
-    said = [
-        made
-        for run in result_runs(transcript.messages)
-        if (made := _message(run, model)) is not None
-    ]
+    said = context.said
     if mark is not None and said and said[-1]["role"] == "user":
         said[-1] = _marked_last(said[-1], mark)
     cap = output_cap(request.max_output, model, input_tokens(messages))
     body: JsonObject = {"model": model.id, "messages": said, "max_tokens": cap, "stream": True}
-    if transcript.prompt:
-        body["system"] = [_marked({"type": "text", "text": transcript.prompt}, mark)]
-    if transcript.tools:
-        tools = [_tool(tool, model) for tool in transcript.tools]
+    if context.prompt:
+        body["system"] = [_marked({"type": "text", "text": context.prompt}, mark)]
+    if context.tools:
+        tools = [_tool(tool, model) for tool in context.tools]
         tools[-1] = _marked(tools[-1], mark)
         body["tools"] = tools
     headers = {"anthropic-version": VERSION}
-    _think(body, headers, thinking_level(request, model), model)
-    return Post("/v1/messages", headers, body, transcript.notes)
+    _think(body, headers, request, model)
+    return Post("/v1/messages", headers, body, context.notes)
+
+
+def _words(model: Model) -> Words:
+    def say(passage: list[JsonObject], _: int, __: Sequence[JsonObject]) -> list[JsonObject]:
+        messages = (_message(run, model) for run in result_runs(passage))
+        return [message for message in messages if message is not None]
+
+    return Words(_normal_id, say)
 
 
 def _normal_id(stored_id: str, is_same: bool) -> str:
@@ -105,10 +109,11 @@ def _tool(tool: JsonObject, model: Model) -> JsonObject:
     return made
 
 
-def _think(body: JsonObject, headers: dict[str, str], level: str, model: Model) -> None:
+def _think(body: JsonObject, headers: dict[str, str], request: ModelRequest, model: Model) -> None:
     """Ask for thinking; the output cap grows with it where thinking has a budget of its own."""
     if not model.reasoning:
         return
+    level = thinking_level(request, model)
     if level == "off":
         body["thinking"] = {"type": "disabled"}
     elif model.compat.get("forceAdaptiveThinking"):
@@ -116,7 +121,8 @@ def _think(body: JsonObject, headers: dict[str, str], level: str, model: Model) 
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
         body["output_config"] = {"effort": effort}
     else:
-        cap, budget = budget_for(level, body["max_tokens"], model)
+        own = request.asking.thinking_budgets
+        cap, budget = budget_for(level, body["max_tokens"], model, own)
         body["max_tokens"] = cap
         body["thinking"] = {
             "type": "enabled",

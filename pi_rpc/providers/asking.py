@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -10,7 +10,7 @@ import orjson
 
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.models import Model, clamped, levels_of
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.core.tokens import context_tokens
 from pi_rpc.providers.reading import Reading
 from pi_rpc.providers.transcript import Note, short_hash
@@ -20,6 +20,9 @@ Retention = Literal["none", "short", "long"]
 
 OUTPUT_UNKNOWN = 16_384
 """The longest reply asked for when a model does not say what it can."""
+
+NESTING_MAX = 200
+"""Below what the encoders here bear, and far above what a call is made of."""
 
 MARGIN_TOKENS = 4096
 MARGIN_SHARE = 0.15
@@ -89,18 +92,29 @@ def input_tokens(messages: Sequence[JsonObject]) -> int:
     return context_tokens(messages).total
 
 
-def budget_for(level: str, cap: int, model: Model) -> tuple[int, int]:
+def budget_of(level: str, own: Mapping[str, int]) -> int:
+    """Tokens for thinking at a level, the user's `own` budgets before the usual ones."""
+    budgets = {**BUDGETS, **own}
+    return budgets.get(level, budgets["high"])
+
+
+def budget_for(level: str, cap: int, model: Model, own: Mapping[str, int]) -> tuple[int, int]:
     """The output cap that has room for thinking, and the budget for it.
 
     For APIs where thinking counts as output.
     """
-    budget = BUDGETS.get(level, BUDGETS["high"])
+    budget = budget_of(level, own)
     widened = cap + budget
     if model.max_output:
         widened = min(widened, model.max_output)
     if widened <= budget:
         budget = max(widened - BUDGET_GAP, 0)
     return widened, budget
+
+
+def sampling_of(request: ModelRequest, model: Model) -> JsonObject:
+    """What the user wants in the body of each request, whatever it means to the server."""
+    return model.sampling | model.sampling_by_level.get(thinking_level(request, model), {})
 
 
 def cache_key(request: ModelRequest) -> str:
@@ -114,21 +128,30 @@ def arguments_text(arguments: JsonObject) -> str:
 
 
 def body_bytes(body: JsonObject) -> bytes:
-    """JSON for the wire: without the lone surrogates and endless numbers it has no words for."""
+    """JSON for the wire: without the lone surrogates and endless numbers it has no words for.
+
+    What nests more deeply than anybody reads is null, so that one odd call in a history does not
+    keep every later request from being made.
+    """
     try:
         return orjson.dumps(body)
     except TypeError:
-        return json.dumps(_sendable(body), ensure_ascii=False, separators=(",", ":")).encode()
+        sendable = _sendable(body, NESTING_MAX)
+        return json.dumps(sendable, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _sendable(value: Any) -> Any:
+def _sendable(value: Any, levels: int) -> Any:
     match value:
         case str():
             return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+        case dict() | list() | tuple() if not levels:
+            return None
         case dict():
-            return {_sendable(str(name)): _sendable(part) for name, part in value.items()}
+            return {
+                _sendable(str(name), 0): _sendable(part, levels - 1) for name, part in value.items()
+            }
         case list() | tuple():
-            return [_sendable(part) for part in value]
+            return [_sendable(part, levels - 1) for part in value]
         case float() if not math.isfinite(value):
             return None
         case _:

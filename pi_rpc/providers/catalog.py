@@ -8,7 +8,7 @@ import msgspec
 from pi_rpc.core.errors import Missing
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import ModelListing, Provider
+from pi_rpc.core.ports.providers import ModelListing, Provider
 from pi_rpc.providers.script import Script, script_from_object
 from pi_rpc.providers.scripted import ScriptedProvider
 

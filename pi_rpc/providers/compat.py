@@ -31,6 +31,9 @@ class ChatCompat(msgspec.Struct, frozen=True, rename="camel"):
     thinking_format: str = "openai"
     """How thinking is asked for: openai, openrouter, zai, deepseek, qwen, qwen-chat-template,
     together."""
+    thinking_token_budget_field: str = ""
+    """The field that bounds thinking, for servers that have one: thinking_token_budget (vLLM),
+    thinking_budget (Qwen, SGLang), thinking_budget_tokens (llama.cpp)."""
     cache_control_format: str = ""
     """`anthropic` for servers that pass cache marks on."""
     tool_ids: str = ""

@@ -11,6 +11,7 @@ Promises
 import os
 import stat
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,26 @@ class Credentials:
         missing = [] if door.api_key is None else missing_in(door.api_key, self._environment)
         if missing:
             return f"{' and '.join(missing)} is not set, which the apiKey in models.json names"
-        stored = self._stored().get(door.provider)
-        if isinstance(stored, dict) and stored.get("type") == "oauth":
-            return "auth.json holds a login for it, and only API keys can be used"
         named = " or ".join((*door.variables, *door.bearer_variables))
         places = f"{named} is not set and" if named else "models.json names no apiKey and"
-        return f"no key: {places} auth.json has none"
+        return f"no key: {places} {self._why_not_stored(door.provider)}"
+
+    def _why_not_stored(self, provider: str) -> str:
+        """What is wrong with what `auth.json` says of a provider, without saying what it says."""
+        if provider not in self._stored():
+            return "auth.json has none"
+        stored = self._stored()[provider]
+        kind = stored.get("type") if isinstance(stored, dict) else None
+        if kind == "oauth":
+            until = _time_told(stored.get("expires"))
+            return f"auth.json holds a login for it{until}, and only API keys can be used"
+        if kind != "api_key":
+            return "its entry in auth.json is of no known type (api_key)"
+        key, environment = stored.get("key"), self._environment_of(stored)
+        if not isinstance(key, str) or not key:
+            return "its entry in auth.json has no key"
+        missing = " and ".join(missing_in(key, environment))
+        return f"{missing} is not set, which its entry in auth.json names"
 
     async def access(self, door: Door, model: Model) -> Access:
         """What opens the door, with the user's own headers. Raises Refused `no_key`."""
@@ -111,15 +126,18 @@ class Credentials:
         return None
 
     def _stored_key(self, stored: Mapping[str, Any]) -> _Found | None:
-        key, extra = stored.get("key"), stored.get("env")
+        key, environment = stored.get("key"), self._environment_of(stored)
         if not isinstance(key, str) or not key:
             return None
+        return None if missing_in(key, environment) else _Found(key, environment)
+
+    def _environment_of(self, stored: Mapping[str, Any]) -> Mapping[str, str]:
+        extra = stored.get("env")
         own = extra if isinstance(extra, dict) else {}
-        environment = {
+        return {
             **self._environment,
             **{name: value for name, value in own.items() if isinstance(value, str)},
         }
-        return None if missing_in(key, environment) else _Found(key, environment)
 
     async def _resolved(self, found: _Found, provider: str, header: str | None = None) -> Secret:
         what = "its key" if header is None else f"the header {header}"
@@ -146,6 +164,16 @@ class Credentials:
 def no_key(provider: str, why_not: str) -> Refused:
     """The refusal to use a provider without its key."""
     return Refused("no_key", f"{provider} cannot be used: {why_not}.", provider=provider)
+
+
+def _time_told(expires_ms: object) -> str:
+    """When a login ends, as far as the file says it: Unix time in milliseconds."""
+    try:
+        at = datetime.fromtimestamp(float(str(expires_ms)) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    word = "expired" if at < datetime.now(UTC) else "valid until"
+    return f" ({word} {at:%Y-%m-%d %H:%M} UTC)"
 
 
 def _readable_by_others(status: os.stat_result, path: Path) -> list[Diagnostic]:

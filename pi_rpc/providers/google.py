@@ -6,7 +6,7 @@ from typing import Any
 
 from pi_rpc.core.messages import Block, JsonObject
 from pi_rpc.core.models import Model
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.providers.asking import (
     Api,
     Post,
@@ -16,13 +16,13 @@ from pi_rpc.providers.asking import (
     thinking_level,
 )
 from pi_rpc.providers.google_reading import GoogleReading
+from pi_rpc.providers.telling import Words, told
 from pi_rpc.providers.transcript import (
     images_in,
     is_wordy,
     plain_id,
     result_runs,
     result_text,
-    transcript_of,
 )
 
 NAME = "google-generative-ai"
@@ -46,21 +46,25 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 def request_of(request: ModelRequest, model: Model, retention: Retention) -> Post:
     """The request for a context. Caching is the server's own business here."""
     messages = list(request.messages)
-    transcript = transcript_of(messages, model, _normal_id, same_api=False)
-    contents: list[JsonObject] = []
-    for run in result_runs(transcript.messages):
-        contents += _turns(run, model)
+    context = told(request, messages, model, _words)
     cap = output_cap(request.max_output, model, input_tokens(messages))
     generation: JsonObject = {"maxOutputTokens": cap}
-    body: JsonObject = {"contents": contents, "generationConfig": generation}
-    if transcript.prompt:
-        body["systemInstruction"] = {"parts": [{"text": transcript.prompt}]}
-    if transcript.tools:
-        body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in transcript.tools]}]
+    body: JsonObject = {"contents": context.said, "generationConfig": generation}
+    if context.prompt:
+        body["systemInstruction"] = {"parts": [{"text": context.prompt}]}
+    if context.tools:
+        body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in context.tools]}]
     if model.reasoning:
-        generation["thinkingConfig"] = _thinking(thinking_level(request, model), model)
+        generation["thinkingConfig"] = _thinking(request, model)
     path = f"/models/{model.id}:streamGenerateContent?alt=sse"
-    return Post(path, {}, body, transcript.notes)
+    return Post(path, {}, body, context.notes)
+
+
+def _words(model: Model) -> Words:
+    def say(passage: list[JsonObject], _: int, __: Sequence[JsonObject]) -> list[JsonObject]:
+        return [turn for run in result_runs(passage) for turn in _turns(run, model)]
+
+    return Words(_normal_id, say, same_api=False)
 
 
 def _normal_id(stored_id: str, is_same: bool) -> str:
@@ -83,7 +87,8 @@ def _nests_images(model: Model) -> bool:
     return generation is None or generation >= 3
 
 
-def _thinking(level: str, model: Model) -> JsonObject:
+def _thinking(request: ModelRequest, model: Model) -> JsonObject:
+    level = thinking_level(request, model)
     if (_generation(model) or 0) >= 3:
         if level == "off":
             # These cannot be told not to think; the least they do is not shown.
@@ -92,7 +97,8 @@ def _thinking(level: str, model: Model) -> JsonObject:
         return {"includeThoughts": True, "thinkingLevel": word}
     if level == "off":
         return {"thinkingBudget": 0}
-    budgets = next((table for name, table in BUDGETS.items() if name in model.id), {})
+    family: dict[str, int] = next((one for name, one in BUDGETS.items() if name in model.id), {})
+    budgets = family | request.asking.thinking_budgets
     return {"includeThoughts": True, "thinkingBudget": budgets.get(level, DYNAMIC)}
 
 

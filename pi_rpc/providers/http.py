@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -50,32 +51,41 @@ class Patience(msgspec.Struct, frozen=True):
 
     connect_s: float = 20.0
     idle_s: float = 300.0
-    """Between two reads, and for the answer to begin; models that think are silent for long."""
+    """Between two reads; models that think are silent for long."""
     total_s: float = 3600.0
+    begin_s: float = 300.0
+    """For the answer to begin, the connection included."""
 
 
 class FetchError(Exception):
-    """A request failed, before or while its answer came."""
+    """A request failed, before or while its answer came.
 
-    def __init__(self, error: ReplyError) -> None:
+    `advised`: whether the server says to ask again; None when it says nothing of it.
+    """
+
+    def __init__(self, error: ReplyError, advised: bool | None = None) -> None:
         super().__init__(error.message)
         self.error = error
+        self.advised = advised
 
 
 class Http:
     """A client for any number of exchanges at once."""
 
     def __init__(self, patience: Patience | None = None) -> None:
-        self.patience = patience or Patience()
+        self.patience = patience
+        """That of requests which bring none of their own; None for the usual."""
         self._client: httpx2.AsyncClient | None = None
         self._loading: anyio.Lock | None = None
 
-    async def open(self, url: str, headers: Mapping[str, str], body: bytes) -> "Exchange":
+    async def open(
+        self, url: str, headers: Mapping[str, str], body: bytes, patience: Patience
+    ) -> "Exchange":
         """Send a POST and take the head of its answer; close what this gives.
 
         Raises FetchError, for a refusal by the server too.
         """
-        exchange = Exchange(await self._loaded(), self.patience)
+        exchange = Exchange(await self._loaded(), self.patience or patience)
         try:
             await exchange.send(url, headers, body)
         except BaseException:
@@ -84,12 +94,14 @@ class Http:
         return exchange
 
     async def _loaded(self) -> "httpx2.AsyncClient":
+        if self._client is not None:
+            return self._client
         # Made here and not at the start: a lock belongs to the loop it is first used in.
         self._loading = self._loading or anyio.Lock()
         async with self._loading:
             if self._client is None:
                 try:
-                    self._client = await anyio.to_thread.run_sync(_client, self.patience)
+                    self._client = await anyio.to_thread.run_sync(_client)
                 except ImportError:
                     told = "Models on the net need the package httpx2, which is not installed."
                     raise FetchError(ReplyError("invalid_request", told)) from None
@@ -108,12 +120,16 @@ def _library() -> Any:
     return httpx2
 
 
-def _client(patience: Patience) -> "httpx2.AsyncClient":
+@lru_cache(maxsize=64)
+def _parsed(url: str) -> "httpx2.URL":
+    # A loop asks at one address time and again.
+    parsed: httpx2.URL = _library().URL(url)
+    return parsed
+
+
+def _client() -> "httpx2.AsyncClient":
     library = _library()
     client: httpx2.AsyncClient = library.AsyncClient(
-        timeout=library.Timeout(
-            connect=patience.connect_s, read=patience.idle_s, write=patience.idle_s, pool=None
-        ),
         limits=library.Limits(
             max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEPT_S
         ),
@@ -135,15 +151,20 @@ class Exchange:
         """Send it and take the head of the answer. Raises FetchError."""
         plain = {"accept": "text/event-stream", "accept-encoding": "identity"}
         plain["content-type"] = "application/json"
-        with self._outside():
+        patience = self._patience
+        with self._outside(patience.begin_s):
+            # All but connecting is bounded here, where the limits are the request's own.
+            waits = _library().Timeout(None, connect=patience.connect_s)
             asked = self._client.build_request(
-                "POST", url, headers=plain | dict(headers), content=body
+                "POST", _parsed(url), headers=plain | dict(headers), content=body, timeout=waits
             )
             self._response = await self._client.send(asked, stream=True)
             # An answer that is compressed against our wish is still read.
-            self._chunks = self._response.aiter_bytes()
+            is_coded = "content-encoding" in self._response.headers
+            self._chunks = self._response.aiter_bytes() if is_coded else self._response.aiter_raw()
         if not self._response.is_success:
-            raise FetchError(await self._refusal(self._response))
+            advised = _advice(self._response.headers)
+            raise FetchError(await self._refusal(self._response), advised)
 
     @property
     def content_type(self) -> str:
@@ -155,7 +176,7 @@ class Exchange:
         chunks = self._chunks
         if chunks is None:
             return b""
-        with self._outside():
+        with self._outside(self._patience.idle_s):
             read = b""
             async for read in chunks:
                 if read:
@@ -193,21 +214,21 @@ class Exchange:
         return refusal(response.status_code, headers, body[:ERROR_BODY_BYTES], time.time())
 
     @contextmanager
-    def _outside(self) -> Iterator[None]:
+    def _outside(self, wait_s: float) -> Iterator[None]:
         """Bounds what is done outside, and gives its failures our form."""
         library = _library()
+        left_s = max(self._until - anyio.current_time(), 0)
         try:
-            with anyio.fail_after(max(self._until - anyio.current_time(), 0)):
+            with anyio.fail_after(min(wait_s, left_s)):
                 yield
         except TimeoutError:
-            told = f"The reply was not complete within {self._patience.total_s:g} s."
+            told = f"The provider said nothing for {wait_s:g} s."
+            if left_s < wait_s:
+                told = f"The reply was not complete within {self._patience.total_s:g} s."
             raise FetchError(ReplyError("timeout", told)) from None
         except library.ConnectTimeout:
             told = f"No connection within {self._patience.connect_s:g} s."
             raise FetchError(ReplyError("network", told)) from None
-        except library.TimeoutException:
-            told = f"The provider said nothing for {self._patience.idle_s:g} s."
-            raise FetchError(ReplyError("timeout", told)) from None
         except (library.LocalProtocolError, library.InvalidURL, UnicodeError):
             # Their words quote what could not be sent, which may be a key.
             told = "The request cannot be sent: its address or a header is not well formed."
@@ -217,6 +238,11 @@ class Exchange:
         except (library.HTTPError, library.StreamError, OSError) as problem:
             kind = "network" if self._response is None else "cut"
             raise FetchError(ReplyError(kind, _told(problem))) from None
+
+
+def _advice(headers: Mapping[str, str]) -> bool | None:
+    """Whether a server says that asking again helps."""
+    return {"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower())
 
 
 def _told(problem: BaseException) -> str:

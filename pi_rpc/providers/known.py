@@ -7,13 +7,18 @@ Promises
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from pi_rpc.core.events import Diagnostic
+from pi_rpc.core.images import IMAGE_BASE64_BYTES_MAX, IMAGE_SIDE_MAX, ImageLimits
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.models import Model, Prices, PriceTier
+from pi_rpc.core.settings import ThinkingLevel
+
+SAMPLED_APIS = frozenset({"openai-completions", "openai-responses"})
+"""Those whose requests carry the sampling fields of a model."""
 
 
 class Door(msgspec.Struct, frozen=True):
@@ -47,6 +52,24 @@ class _Cost(msgspec.Struct, rename="camel"):
     tiers: list[_Tier] = []
 
 
+_Side = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Resize(msgspec.Struct, rename="camel"):
+    max_width: _Side = IMAGE_SIDE_MAX
+    max_height: _Side = IMAGE_SIDE_MAX
+    max_bytes: _Side = IMAGE_BASE64_BYTES_MAX
+    jpeg_quality: Annotated[int, msgspec.Meta(ge=1, le=100)] = 80
+
+
+class _ImageInput(msgspec.Struct, rename="camel"):
+    resize: _Resize = msgspec.field(default_factory=_Resize)
+
+
+class _InputLimits(msgspec.Struct, rename="camel"):
+    images: _ImageInput = msgspec.field(default_factory=_ImageInput)
+
+
 class _Model(msgspec.Struct, rename="camel"):
     id: str
     name: str | None = None
@@ -58,6 +81,9 @@ class _Model(msgspec.Struct, rename="camel"):
     cost: _Cost | None = None
     context_window: int = 128_000
     max_tokens: int = 16_384
+    input_limits: _InputLimits = msgspec.field(default_factory=_InputLimits)
+    sampling_params: dict[str, Any] = {}
+    sampling_params_by_thinking_level: dict[ThinkingLevel, dict[str, Any]] = {}
     headers: dict[str, str] = {}
     compat: dict[str, Any] = {}
 
@@ -165,15 +191,19 @@ def _entries(
 
 
 def _patched(entry: JsonObject, patch: JsonObject) -> JsonObject:
-    """An entry with fields replaced; objects are joined field by field."""
+    """An entry with fields replaced; objects are joined field by field, at any depth."""
     made = dict(entry)
     for name, value in patch.items():
         if name == "id":
             continue
-        earlier = made.get(name)
-        joins = isinstance(earlier, dict) and isinstance(value, dict)
-        made[name] = {**earlier, **value} if joins and isinstance(earlier, dict) else value
+        made[name] = _over(made.get(name), value)
     return made
+
+
+def _over(earlier: Any, value: Any) -> Any:
+    if not isinstance(earlier, dict) or not isinstance(value, dict):
+        return value
+    return earlier | {name: _over(earlier.get(name), part) for name, part in value.items()}
 
 
 def _model(
@@ -192,6 +222,10 @@ def _model(
         told = f"the model {provider_id}/{stored.id} was left out: it needs a {missing}"
         odd.append(Diagnostic("error", "bad_model", told))
         return None
+    has_sampling = stored.sampling_params or stored.sampling_params_by_thinking_level
+    if has_sampling and api not in SAMPLED_APIS:
+        told = f"samplingParams of {provider_id}/{stored.id} are not sent: its API is {api}"
+        odd.append(Diagnostic("warning", "sampling_not_sent", told))
     return Model(
         provider=provider_id,
         id=stored.id,
@@ -206,7 +240,16 @@ def _model(
         prices=None if stored.cost is None else _prices(stored.cost),
         headers={**provider.headers, **stored.headers},
         compat={**provider.compat, **stored.compat},
+        image_limits=msgspec.convert(
+            msgspec.to_builtins(stored.input_limits.images.resize), ImageLimits
+        ),
+        sampling=stored.sampling_params,
+        sampling_by_level=_by_level(stored.sampling_params_by_thinking_level),
     )
+
+
+def _by_level(stored: Mapping[ThinkingLevel, JsonObject]) -> dict[str, JsonObject]:
+    return dict(stored.items())
 
 
 def _prices(cost: _Cost) -> Prices:

@@ -7,20 +7,24 @@ import msgspec
 
 from pi_rpc.core.messages import Block, JsonObject, texts_of
 from pi_rpc.core.models import Model
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.providers.asking import (
+    BUDGET_GAP,
     Api,
     Post,
     Retention,
     arguments_text,
     bearer,
+    budget_of,
     cache_key,
     input_tokens,
     output_cap,
+    sampling_of,
     thinking_level,
 )
 from pi_rpc.providers.compat import ChatCompat, chat_compat
 from pi_rpc.providers.openai_chat_reading import THINKING_FIELDS, ChatReading
+from pi_rpc.providers.telling import Words, told
 from pi_rpc.providers.transcript import (
     EMPTY_RESULT,
     ERROR_MARK,
@@ -30,7 +34,6 @@ from pi_rpc.providers.transcript import (
     result_runs,
     result_text,
     short_hash,
-    transcript_of,
 )
 
 NAME = "openai-completions"
@@ -46,13 +49,12 @@ def request_of(request: ModelRequest, model: Model, retention: Retention) -> Pos
     """The request for a context."""
     messages = list(request.messages)
     compat = chat_compat(model)
-    transcript = transcript_of(messages, model, partial(_normal_id, compat))
+    context = told(request, messages, model, _words)
     said: list[JsonObject] = []
-    if transcript.prompt:
+    if context.prompt:
         role = "developer" if model.reasoning and compat.supports_developer_role else "system"
-        said.append({"role": role, "content": transcript.prompt})
-    for run in result_runs(transcript.messages):
-        said += _messages(run, compat, said)
+        said.append({"role": role, "content": context.prompt})
+    said += context.said
     body: JsonObject = {"model": model.id, "messages": said, "stream": True}
     if compat.supports_usage_in_streaming:
         body["stream_options"] = {"include_usage": True}
@@ -60,18 +62,31 @@ def request_of(request: ModelRequest, model: Model, retention: Retention) -> Pos
         body["store"] = False
     cap = output_cap(request.max_output, model, input_tokens(messages))
     body[compat.max_tokens_field] = cap
-    if transcript.tools:
-        body["tools"] = [_tool(tool, compat) for tool in transcript.tools]
+    if context.tools:
+        body["tools"] = [_tool(tool, compat) for tool in context.tools]
     elif compat.requires_tools_with_tool_history and _has_calls(said):
         body["tools"] = []
     if compat.supports_prompt_cache_key and retention != "none":
         body["prompt_cache_key"] = cache_key(request)
         if retention == "long":
             body["prompt_cache_retention"] = "24h"
-    _think(body, thinking_level(request, model), model, compat)
+    _think(body, request, model, compat)
     if compat.cache_control_format == "anthropic" and retention != "none":
         _mark(body)
-    return Post("/chat/completions", {}, body, transcript.notes)
+    body |= sampling_of(request, model)
+    return Post("/chat/completions", {}, body, context.notes)
+
+
+def _words(model: Model) -> Words:
+    compat = chat_compat(model)
+
+    def say(passage: list[JsonObject], _: int, before: Sequence[JsonObject]) -> list[JsonObject]:
+        said: list[JsonObject] = []
+        for run in result_runs(passage):
+            said += _messages(run, compat, said or before)
+        return said
+
+    return Words(partial(_normal_id, compat), say)
 
 
 def _normal_id(compat: ChatCompat, stored_id: str, is_same: bool) -> str:
@@ -101,11 +116,18 @@ def _has_calls(said: Sequence[JsonObject]) -> bool:
     return any("tool_calls" in message for message in said)
 
 
-def _think(body: JsonObject, level: str, model: Model, compat: ChatCompat) -> None:
+def _think(body: JsonObject, request: ModelRequest, model: Model, compat: ChatCompat) -> None:
     """Ask for thinking in the way this server understands."""
     if not model.reasoning:
         return
+    level = thinking_level(request, model)
     thinks = level != "off"
+    if thinks and compat.thinking_token_budget_field:
+        # The answer has to fit under the same cap.
+        room = max(body[compat.max_tokens_field] - BUDGET_GAP, 0)
+        budget = min(budget_of(level, request.asking.thinking_budgets), room)
+        if budget:
+            body[compat.thinking_token_budget_field] = budget
     word = model.thinking.get(level) or level
     match compat.thinking_format:
         case "openrouter":

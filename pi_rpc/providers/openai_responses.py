@@ -7,7 +7,7 @@ import msgspec
 
 from pi_rpc.core.messages import Block, JsonObject
 from pi_rpc.core.models import Model
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.providers.asking import (
     Api,
     Post,
@@ -17,9 +17,11 @@ from pi_rpc.providers.asking import (
     cache_key,
     input_tokens,
     output_cap,
+    sampling_of,
     thinking_level,
 )
 from pi_rpc.providers.openai_responses_reading import ResponsesReading
+from pi_rpc.providers.telling import Words, told
 from pi_rpc.providers.transcript import (
     EMPTY_RESULT,
     ERROR_MARK,
@@ -27,7 +29,6 @@ from pi_rpc.providers.transcript import (
     is_wordy,
     plain_id,
     result_text,
-    transcript_of,
 )
 
 NAME = "openai-responses"
@@ -41,15 +42,12 @@ IMAGE_ONLY = "(see the attached image)"
 def request_of(request: ModelRequest, model: Model, retention: Retention) -> Post:
     """The request for a context."""
     messages = list(request.messages)
-    transcript = transcript_of(messages, model, _normal_id)
+    context = told(request, messages, model, _words)
     said: list[JsonObject] = []
-    if transcript.prompt:
+    if context.prompt:
         is_developer = model.reasoning and model.compat.get("supportsDeveloperRole", True)
-        said.append(
-            {"role": "developer" if is_developer else "system", "content": transcript.prompt}
-        )
-    for place, message in enumerate(transcript.messages):
-        said += _items(message, place)
+        said.append({"role": "developer" if is_developer else "system", "content": context.prompt})
+    said += context.said
     cap = output_cap(request.max_output, model, input_tokens(messages))
     body: JsonObject = {
         "model": model.id,
@@ -58,14 +56,23 @@ def request_of(request: ModelRequest, model: Model, retention: Retention) -> Pos
         "store": False,
         "max_output_tokens": max(cap, OUTPUT_MIN),
     }
-    if transcript.tools:
-        body["tools"] = [_tool(tool, model) for tool in transcript.tools]
+    if context.tools:
+        body["tools"] = [_tool(tool, model) for tool in context.tools]
     if retention != "none" and model.compat.get("supportsPromptCacheKey", True):
         body["prompt_cache_key"] = cache_key(request)
         if retention == "long" and model.compat.get("supportsLongCacheRetention", True):
             body["prompt_cache_retention"] = "24h"
     _think(body, thinking_level(request, model), model)
-    return Post("/responses", {}, body, transcript.notes)
+    body |= sampling_of(request, model)
+    return Post("/responses", {}, body, context.notes)
+
+
+def _words(model: Model) -> Words:
+    def say(passage: list[JsonObject], first: int, _: Sequence[JsonObject]) -> list[JsonObject]:
+        placed = enumerate(passage, first)
+        return [item for place, message in placed for item in _items(message, place)]
+
+    return Words(_normal_id, say)
 
 
 def _normal_id(stored_id: str, is_same: bool) -> str:

@@ -7,19 +7,38 @@ Promises
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from random import random
+from typing import TypeVar
 
+import anyio
+import anyio.to_thread
 import msgspec
 
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.messages import Usage
 from pi_rpc.core.models import Model, cost_of
-from pi_rpc.core.ports import ModelRequest
-from pi_rpc.core.reply import CUT, Piece, ReplyEnded, ReplyError, ReplyStarted
-from pi_rpc.providers.asking import Api, Retention, body_bytes
-from pi_rpc.providers.http import Exchange, FetchError, Http
+from pi_rpc.core.ports.providers import AskingSettings, ModelRequest
+from pi_rpc.core.reply import (
+    CUT,
+    Piece,
+    ReplyEnded,
+    ReplyError,
+    ReplyStarted,
+    RequestNote,
+    RequestNoted,
+)
+from pi_rpc.core.retrying import RequestRetries, request_delay_ms
+from pi_rpc.providers.asking import Api, Post, Retention, body_bytes
+from pi_rpc.providers.http import Exchange, FetchError, Http, Patience
 from pi_rpc.providers.reading import Reading
 from pi_rpc.providers.secret import Secret, hidden
 from pi_rpc.providers.sse import Events, EventTooLongError
+from pi_rpc.providers.transcript import Note, noted_kinds, without_images
+
+_Result = TypeVar("_Result")
+
+MESSAGES_AT_ONCE = 512
+"""A longer context is put into words in a thread, for that takes more than some milliseconds."""
 
 UNAUTHORIZED = 401
 """The status of a server that does not take the key."""
@@ -69,20 +88,25 @@ class RemoteProvider:
     async def reply(self, request: ModelRequest) -> AsyncGenerator[Sequence[Piece], None]:
         """Stream the reply, a batch for each read that brought something."""
         secrets: list[Secret] = []
+        opening = _Opening(self._http, request.asking)
         try:
-            exchange = await self._opened(request, secrets)
+            exchange = await opening.opened(await self._made(request, secrets))
         except FetchError as failed:
             if failed.error.status == UNAUTHORIZED:
                 self._key_refused()
-            yield [ReplyEnded("error", error=_without(failed.error, secrets))]
+            ended = ReplyEnded("error", error=_without(failed.error, secrets))
+            yield [*opening.noted(), ended]
             return
         reading = self._api.reading(self._model, request)
+        noted = opening.noted()
         try:
             events = Events()
             while not reading.has_ended:
                 pieces = await _read(exchange, events, reading)
                 if pieces:
-                    yield self._finished(pieces, reading, secrets)
+                    finished = self._finished(pieces, reading, secrets)
+                    yield [*noted, *finished] if noted else finished
+                    noted = []
         finally:
             try:
                 if reading.has_ended:
@@ -90,17 +114,22 @@ class RemoteProvider:
             finally:
                 await exchange.close()
 
-    async def _opened(self, request: ModelRequest, secrets: list[Secret]) -> Exchange:
-        """The answer's beginning. Adds to `secrets` what must not be told. Raises FetchError."""
+    async def _made(self, request: ModelRequest, secrets: list[Secret]) -> "_Made":
+        """The request to send. Adds to `secrets` what must not be told. Raises FetchError."""
         model = self._model
+        if not request.asking.sends_images:
+            shown = without_images(request.messages)
+            request = msgspec.structs.replace(request, messages=shown)
         try:
             access = await self._access()
         except Failure as failure:
             raise FetchError(ReplyError("unauthorized", failure.message)) from failure
         secrets += access.secrets
         try:
-            post = self._api.post(request, model, self._retention)
-            body = body_bytes(post.body)
+            post, body = await self._put(request)
+        except Failure as failure:
+            told = f"The request was not made: {failure.message}"
+            raise FetchError(ReplyError("invalid_request", told)) from failure
         except RecursionError:
             told = "The context is nested too deeply to be sent."
             raise FetchError(ReplyError("invalid_request", told)) from None
@@ -112,7 +141,19 @@ class RemoteProvider:
             else:
                 headers |= self._api.key_headers(key)
         headers |= {name.lower(): value.reveal() for name, value in access.headers.items()}
-        return await self._http.open(_address(model.base_url, post.path), headers, body)
+        return _Made(_address(model.base_url, post.path), headers, body, post.notes)
+
+    async def _put(self, request: ModelRequest) -> tuple[Post, bytes]:
+        """The request in the API's words, and its body; one of a long context in a thread."""
+        model = self._model
+        retention: Retention = "none" if request.is_single else self._retention
+        count = len(request.messages)
+        request = msgspec.structs.replace(request, messages=list(request.messages))
+        post = await _done(count, self._api.post, request, model, retention)
+        payload = post.body
+        if request.adjust is not None:
+            payload = await request.adjust(model.provider, model.id, self.api, payload)
+        return post, await _done(count, body_bytes, payload)
 
     def _finished(
         self, pieces: list[Piece], reading: Reading, secrets: list[Secret]
@@ -137,6 +178,67 @@ class RemoteProvider:
         return msgspec.structs.replace(usage, cost=cost)
 
 
+async def _done(count: int, work: Callable[..., _Result], *arguments: object) -> _Result:
+    """What such work on so many messages gives; others have their turn beside it if it is long."""
+    if count <= MESSAGES_AT_ONCE:
+        return work(*arguments)
+    return await anyio.to_thread.run_sync(work, *arguments)
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """A request that is ready to be sent."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    notes: list[Note]
+
+
+class _Opening:
+    """Sends a request, anew where that may help, until its answer begins."""
+
+    def __init__(self, http: Http, asking: AskingSettings) -> None:
+        self._http = http
+        self._asking = asking
+        self._made: _Made | None = None
+        self._again = 0
+
+    async def opened(self, made: _Made) -> Exchange:
+        """The answer's beginning. Raises FetchError."""
+        self._made = made
+        asking, retries = self._asking, self._asking.retries
+        patience = Patience(begin_s=asking.begin_s, idle_s=asking.idle_s, total_s=asking.total_s)
+        while True:
+            try:
+                return await self._http.open(made.url, made.headers, made.body, patience)
+            except FetchError as failed:
+                error, following = failed.error, self._again + 1
+                wait_ms = request_delay_ms(
+                    error, following, random(), retries, advised=failed.advised
+                )
+                if wait_ms is None:
+                    raise FetchError(_with_delay(error, retries)) from failed
+            await anyio.sleep(wait_ms / 1000)
+            self._again = following
+
+    def noted(self) -> list[Piece]:
+        """What is to be known of the request, in a piece; none when there is nothing."""
+        notes = [] if self._made is None else noted_kinds(self._made.notes)
+        if self._again:
+            notes.append(RequestNote("asked_again", self._again))
+        return [RequestNoted(tuple(notes))] if notes else []
+
+
+def _with_delay(error: ReplyError, retries: RequestRetries) -> ReplyError:
+    """An error that says why it was not asked again, where a server wants too long a wait."""
+    asked_ms, most_ms = error.retry_after_ms, retries.delay_max_ms
+    if not retries.retries_max or asked_ms is None or not 0 < most_ms < asked_ms:
+        return error
+    told = f"the retry delay the server asks for, {asked_ms / 1000:g} s, is more than"
+    message = f"{error.message} ({told} the {most_ms / 1000:g} s that are waited)"
+    return msgspec.structs.replace(error, message=message)
+
+
 async def _read(exchange: Exchange, events: Events, reading: Reading) -> list[Piece]:
     """The pieces of the next read; the end of the reply when there is none."""
     try:
@@ -155,7 +257,8 @@ async def _read(exchange: Exchange, events: Events, reading: Reading) -> list[Pi
 
 
 def _without(error: ReplyError, secrets: list[Secret]) -> ReplyError:
-    return msgspec.structs.replace(error, message=hidden(error.message, secrets))
+    code = None if error.code is None else hidden(error.code, secrets)
+    return msgspec.structs.replace(error, message=hidden(error.message, secrets), code=code)
 
 
 def _address(base_url: str, path: str) -> str:

@@ -12,9 +12,9 @@ import msgspec
 from pi_rpc.core.errors import Missing, Refused
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.models import Model
-from pi_rpc.core.ports import ModelListing
-from pi_rpc.core.ports import Provider as ProviderPort
+from pi_rpc.core.models import Model, clamped, levels_of
+from pi_rpc.core.ports.providers import ModelListing
+from pi_rpc.core.ports.providers import Provider as ProviderPort
 from pi_rpc.providers.anthropic import ANTHROPIC
 from pi_rpc.providers.asking import Api, Retention
 from pi_rpc.providers.credentials import Credentials, no_key
@@ -30,6 +30,10 @@ APIS: dict[str, Api] = {api.name: api for api in (ANTHROPIC, OPENAI_RESPONSES, O
 
 SHIPPED = Path(__file__).with_name("catalogue.json")
 """Providers and models in the form of the user's file; written by `scripts/make_catalogue.py`."""
+
+
+THINKING_DEFAULT = "medium"
+"""How hard a model thinks, if it can, where nothing says otherwise."""
 
 
 class RemoteCatalog:
@@ -145,6 +149,8 @@ def _listing(model: Model, why_not: str | None) -> ModelListing:
         input=model.input,
         price_input=None if model.prices is None else model.prices.input,
         price_output=None if model.prices is None else model.prices.output,
+        image_limits=model.image_limits,
+        thinking_default=clamped(THINKING_DEFAULT, levels_of(model.reasoning, model.thinking)),
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.messages import JsonObject, Usage
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.core.reply import (
     BlockDelta,
     BlockEnded,

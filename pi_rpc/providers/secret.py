@@ -32,9 +32,17 @@ class Secret:
 
 
 def hidden(text: str, secrets: Iterable[Secret]) -> str:
-    """A text without these secrets: servers are known to quote the key they refuse."""
+    """A text without these secrets: servers are known to quote the key they refuse.
+
+    The text may have been cut in the middle of one.
+    """
     for secret in secrets:
         key = secret.reveal()
-        if len(key) >= SHORTEST_HIDDEN:
-            text = text.replace(key, HIDDEN)
+        if len(key) < SHORTEST_HIDDEN:
+            continue
+        text = text.replace(key, HIDDEN)
+        for chars in range(len(key) - 1, SHORTEST_HIDDEN - 1, -1):
+            if text.endswith(key[:chars]):
+                text = text[:-chars] + HIDDEN
+                break
     return text

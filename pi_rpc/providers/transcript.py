@@ -1,4 +1,6 @@
-"""What every API needs done to a context before it is put into that API's words; pure.
+"""What every API needs done to a passage of a context before it is put into that API's words; pure.
+
+A passage is what the user says at once, or a reply with the results of its calls.
 
 Promises
 - Every call is followed by its one result, before anything else is said; a made-up or left-out one
@@ -14,8 +16,6 @@ from typing import Literal
 
 import msgspec
 
-from pi_rpc.core.context_messages import message_for_model
-from pi_rpc.core.folding import fold, rendered_prompt
 from pi_rpc.core.messages import (
     Block,
     JsonObject,
@@ -25,10 +25,11 @@ from pi_rpc.core.messages import (
     tool_calls_of,
 )
 from pi_rpc.core.models import Model
-from pi_rpc.core.pairing import pairing_of
+from pi_rpc.core.reply import RequestNote
 
 USER_IMAGE_LEFT_OUT = "[An image was attached here, but this model takes no images.]"
 TOOL_IMAGE_LEFT_OUT = "[The tool returned an image, but this model takes no images.]"
+IMAGE_BLOCKED = "[An image stood here; the user's settings have none sent to models.]"
 NO_RESULT = "There is no result: the call was interrupted before it ended."
 """What a call is answered with whose result was never stored."""
 
@@ -59,41 +60,47 @@ class Note(msgspec.Struct, frozen=True):
     """The message it is about, counted from 0 in the context."""
 
 
-class Transcript(msgspec.Struct, frozen=True):
-    """A context ready to be put into an API's words."""
+def noted_kinds(notes: Iterable[Note]) -> list[RequestNote]:
+    """How often each kind was noted, and where first: no more than there are kinds."""
+    places: dict[str, list[int]] = {}
+    for note in notes:
+        places.setdefault(note.kind, []).append(note.place)
+    return [RequestNote(kind, len(found), min(found)) for kind, found in sorted(places.items())]
 
-    prompt: str
-    """Every system message in one text; empty when there are none."""
-    tools: list[JsonObject]
-    """Tools in force: name, description and parameters."""
-    messages: list[JsonObject]
-    """Messages of the roles user, assistant and toolResult; content is always blocks.
 
-    A user message that was a plain text is so still.
+def without_images(messages: Iterable[JsonObject]) -> list[JsonObject]:
+    """Messages with each run of images as one line; those without images are the same objects."""
+    return [_without_images(message) for message in messages]
+
+
+def _without_images(message: JsonObject) -> JsonObject:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    if not any(_is_of_image(block) for block in blocks):
+        return message
+    kept: list[Block] = []
+    for block in blocks:
+        if not _is_of_image(block):
+            kept.append(block)
+        elif not kept or kept[-1] is not _IMAGE_BLOCKED:
+            kept.append(_IMAGE_BLOCKED)
+    return message | {"content": kept}
+
+
+def _is_of_image(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "image"
+
+
+_IMAGE_BLOCKED = text_block(IMAGE_BLOCKED)
+
+
+class Preparing:
+    """Makes passages ready for one model, in their order.
+
+    `same_api`: whether signatures are bound to the API too.
     """
-    notes: list[Note]
 
-
-def transcript_of(
-    messages: Iterable[JsonObject],
-    model: Model,
-    normal_id: NormalId,
-    same_api: bool = True,
-) -> Transcript:
-    """Prepare a context for a model. `same_api`: whether signatures are bound to the API too."""
-    context = [made for message in messages if (made := message_for_model(message)) is not None]
-    folded = fold(context)
-    preparing = _Preparing(model, normal_id, same_api)
-    return Transcript(
-        prompt="" if folded is None else rendered_prompt(folded),
-        tools=[] if folded is None else list(folded.get("toolsAdded") or ()),
-        messages=preparing.prepared(context),
-        notes=preparing.notes,
-    )
-
-
-class _Preparing:
-    def __init__(self, model: Model, normal_id: NormalId, same_api: bool) -> None:
+    def __init__(self, model: Model, normal_id: NormalId, same_api: bool = True) -> None:
         self.model = model
         self.normal_id = normal_id
         self.same_api = same_api
@@ -101,33 +108,22 @@ class _Preparing:
         self.originals: dict[str, str] = {}
         """The stored id behind each id that is sent."""
 
-    def prepared(self, context: Sequence[JsonObject]) -> list[JsonObject]:
-        # Places keep counting the whole context; what is left out becomes a message of no role.
-        kept = [message if self._is_kept(message) else {} for message in context]
-        self._note("reply_left_out", (at for at, message in enumerate(kept) if not message))
-        pairing = pairing_of(kept)
-        results: dict[int, list[int]] = {}
-        for place, asked_at in pairing.asked_at.items():
-            results.setdefault(asked_at, []).append(place)
-        self._note("result_left_out", pairing.orphans)
-        made: list[JsonObject] = []
-        for place, message in enumerate(kept):
-            match message.get("role"):
-                case "user":
-                    user = self._user(message, place)
-                    if user is not None:
-                        made.append(user)
-                case "assistant":
-                    made += self._turn(kept, place, results.get(place, []))
-        return made
+    def passage(
+        self, context: Sequence[JsonObject], place: int, results: Sequence[int]
+    ) -> list[JsonObject]:
+        """The passage that begins at a place, with the results at those places.
 
-    def _is_kept(self, message: JsonObject) -> bool:
-        return message.get("role") != "assistant" or message.get("stopReason") not in (
-            "error",
-            "aborted",
-        )
+        Messages of the roles user, assistant and toolResult; content is always blocks, but a user
+        message that was a plain text is so still.
+        """
+        message = context[place]
+        if message.get("role") == "assistant":
+            return self._turn(context, place, results)
+        user = self._user(message, place)
+        return [] if user is None else [user]
 
-    def _note(self, kind: NoteKind, places: Iterable[int]) -> None:
+    def note(self, kind: NoteKind, places: Iterable[int]) -> None:
+        """Remember in what the passages differ from the context."""
         self.notes += [Note(kind, place) for place in places]
 
     def _user(self, message: JsonObject, place: int) -> JsonObject | None:
@@ -156,14 +152,14 @@ class _Preparing:
         for at in results:
             stored_id = kept[at]["toolCallId"]
             if missing.pop(stored_id, None) is None:
-                self._note("result_left_out", [at])
+                self.note("result_left_out", [at])
                 continue
             if at > spoken:
-                self._note("result_moved", [at])
+                self.note("result_moved", [at])
             turn.append(self._result(kept[at], ids[stored_id], at))
         names = {call.id: call.name for call in tool_calls_of(message)}
         for stored_id, sent_id in missing.items():
-            self._note("result_made_up", [place])
+            self.note("result_made_up", [place])
             turn.append(_made_up(sent_id, names[stored_id]))
         return turn
 
@@ -191,7 +187,7 @@ class _Preparing:
             match block.get("type"):
                 case "thinking":
                     if not is_same:
-                        self._note("thinking_left_out", [place])
+                        self.note("thinking_left_out", [place])
                     elif block.get("thinkingSignature") or is_wordy(block.get("thinking")):
                         said.append(block)
                 case "text":
@@ -225,7 +221,7 @@ class _Preparing:
                 if self.model.accepts_images and _is_image(block):
                     shown.append(block)
                 elif not in_run:
-                    self._note("image_left_out", [place])
+                    self.note("image_left_out", [place])
                     shown.append(text_block(instead))
                     in_run = True
                 continue

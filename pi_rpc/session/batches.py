@@ -11,15 +11,17 @@ from pathlib import Path
 
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.paths import text_of_path
-from pi_rpc.core.ports import PathChange
+from pi_rpc.core.ports.workspace import PathChange
 from pi_rpc.core.versions import FILE_TOOLS
 
 
 class Batch:
     """Calls of one session, from the state before them to the state after."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, owner: str) -> None:
         self.folder = folder
+        self.owner = owner
+        """The session; two batches of one are its own whoever of them it was."""
         self.claims: set[str] = set()
         """Paths its calls named."""
         self.is_open = False
@@ -59,12 +61,13 @@ class Batches:
     def __init__(self) -> None:
         self._live: list[Batch] = []
 
-    def begin(self, folder: Path) -> Batch:
-        """A batch begins in a folder."""
-        batch = Batch(folder)
+    def begin(self, folder: Path, owner: str) -> Batch:
+        """A batch of a session begins in a folder."""
+        batch = Batch(folder, owner)
         for other in self._in_reach(folder):
-            other.met.append(batch)
-            batch.met.append(other)
+            if other.owner != owner:
+                other.met.append(batch)
+                batch.met.append(other)
         self._live.append(batch)
         return batch
 

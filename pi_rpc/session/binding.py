@@ -11,23 +11,26 @@ import anyio
 import anyio.abc
 import msgspec
 
-from pi_rpc.core.bindings import At, binding_body
+from pi_rpc.core.bindings import At, binding_body, calls_upward
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.events import Diagnostic, DiagnosticTold, ScopeVerdict
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import Snapshot, Workspace
-from pi_rpc.core.versions import environment_with, outside_verdict
+from pi_rpc.core.ports.workspace import Snapshot, Workspace
+from pi_rpc.core.tree import ROOT
+from pi_rpc.core.versions import environment_with, outside_verdict, with_offered
 from pi_rpc.session.batches import Batch
+from pi_rpc.session.checkpointing import RunCheckpoints
 from pi_rpc.session.consulted_tools import all_tools
 from pi_rpc.session.session import Session
-from pi_rpc.session.versioning import snapshot_body
+from pi_rpc.session.standing import Untied
+from pi_rpc.session.versioning import record_waiting_effects, snapshot_body
 
 CALLS_WAIT_S = 3.0
 """How long calls wait for the state before them; a first look at a huge folder takes longer."""
 
 
 TOO_MUCH = frozenset({"too_many_files", "too_many_bytes"})
-"""Reasons not to look at a folder again until somebody asks for it."""
+"""Reasons for which a folder is not looked at again until somebody asks for it."""
 
 
 class RunVersions:
@@ -44,17 +47,18 @@ class RunVersions:
         self._session = session
         self._tasks = tasks
         self._kept_in = session.workspace
+        self._checkpoints = RunCheckpoints(session, tasks)
         self._before: _Taking | None = None
         self._binding: anyio.Event | None = None
         self._batch: Batch | None = None
-        self._version_before: str | None = None
+        self._taken_before: Snapshot | None = None
         self._results_row: int | None = None
         """The last result of a batch whose state after is not being named yet."""
 
     @property
     def _workspace(self) -> Workspace | None:
         workspace = self._kept_in
-        if workspace is None or workspace.kind == "none" or self._session.has_no_versions:
+        if workspace is None or workspace.kind == "none":
             return None
         return workspace
 
@@ -65,7 +69,7 @@ class RunVersions:
 
     def begin(self) -> None:
         """A run begins: what a first version takes long for can be done meanwhile."""
-        if self._workspace is not None and any(map(self._marks, self._session.active_tools)):
+        if self._workspace is not None and any(map(self._marks, self._session.chosen.active_tools)):
             self._workspace.warm()
 
     def _marks(self, name: str) -> bool:
@@ -75,6 +79,7 @@ class RunVersions:
     def expect(self, name: str) -> None:
         """The reply that streams calls this tool."""
         if self._marks(name):
+            self._checkpoints.expect()
             self._expect()
 
     def _expect(self) -> None:
@@ -83,29 +88,41 @@ class RunVersions:
         # The batch before must be over: its state after is not this one's state before.
         if self._results_row is not None or not self._is_bound:
             return
-        self._batch = self._session.around.batches.begin(self._session.cwd)
+        session = self._session
+        self._batch = session.around.batches.begin(session.cwd, session.session_id)
         self._before = _Taking(self._session, self._workspace, self._tasks)
 
     @property
     def _is_bound(self) -> bool:
         return self._binding is None or self._binding.is_set()
 
-    async def before_reply(self, names: Sequence[str], certain: bool = False) -> None:
-        """Bind what is to be bound before a reply that calls these tools is recorded.
-
-        `certain`: something will run whatever its name.
-        """
+    async def before_reply(self, names: Sequence[str]) -> None:
+        """Bind what is to be bound before a reply that calls these tools is recorded."""
         await self.settle()
-        if certain:
-            self._expect()
+        await record_waiting_effects(self._session)
         for name in names:
             self.expect(name)
+        await self._take_before(binds=True)
+        await self._checkpoints.before(binds=True)
+
+    async def before_command(self, *, binds: bool) -> None:
+        """Name the state before a command of the user; `binds`: nothing keeps it from the leaf."""
+        self._checkpoints.expect()
+        self._expect()
+        await self._take_before(binds=binds)
+        await self._checkpoints.before(binds=binds)
+
+    async def _take_before(self, *, binds: bool) -> None:
         if self._before is None:
             return
-        taken = await self._before.result(self._wait_s)
+        standing, row = self._session.standing, self._session.leaf_row
+        taken = self._taken_before = await self._before.result(self._wait_s)
         self._before = None
-        self._version_before = None if taken is None else taken.version
-        if taken is None:
+        if binds:
+            await bind_before_commands(self._session)
+        elif taken is not None and standing.before_commands is None:
+            standing.before_commands = row, taken
+        if taken is None or not binds:
             return
         session, leaf_row = self._session, self._session.leaf_row
         bound = session.bindings.of_leaf(leaf_row)
@@ -120,6 +137,7 @@ class RunVersions:
 
     def call_ended(self, name: str, arguments: JsonObject) -> None:
         """A call that may have marked the world is over."""
+        self._checkpoints.call_ended()
         if self._batch is not None:
             self._batch.claim(name, arguments)
 
@@ -127,7 +145,7 @@ class RunVersions:
         """The results of a batch are recorded at the leaf."""
         if self._batch is None:
             return
-        if marked and self._version_before is not None:
+        if marked and self._taken_before is not None:
             self._results_row = self._session.leaf_row
         else:
             # Without a state before nobody can tell what was changed, so the leaf stays unbound.
@@ -143,8 +161,9 @@ class RunVersions:
 
     async def _bind_after(self, workspace: Workspace, batch: Batch, result_row: int) -> None:
         assert self._binding is not None, "it was begun"
-        session, before = self._session, self._version_before
-        assert before is not None, "without a state before nothing is bound"
+        session = self._session
+        assert self._taken_before is not None, "without a state before nothing is bound"
+        before = self._taken_before.version
         try:
             taken = await workspace.snapshot()
             changes = batch.own(await workspace.compare(before, taken.version))
@@ -156,22 +175,30 @@ class RunVersions:
                 [msgspec.to_builtins(one) for one in taken.left_out],
                 before=before,
                 changes=[(one.path, one.before, one.after) for one in changes],
+                folder=str(session.cwd),
             )
             await session.record(body)
-            self._note_equal(taken)
+            note_equal(session, taken)
         except Failure as failure:
-            _tell_failed(session, failure)
+            tell_failed(session, failure)
         finally:
             self._end_batch()
             self._binding.set()
 
-    def _note_equal(self, taken: Snapshot) -> None:
-        session = self._session
-        outside, effects = outside_verdict(
-            session.tree, session.bindings, session.leaf_row, session.abandoned
-        )
-        same = ScopeVerdict("restored", "equal", taken.version, taken.version)
-        session.checked = environment_with(same, outside, effects)
+    async def keep_for_later(self) -> None:
+        """A command of the user is over before its result can be written: note what it did."""
+        try:
+            if self._batch is None or self._workspace is None or self._taken_before is None:
+                return
+            taken = await self._workspace.snapshot()
+            compared = await self._workspace.compare(self._taken_before.version, taken.version)
+            changes = self._batch.own(compared)
+            untied = Untied(self._taken_before.version, taken.version, changes)
+            self._session.standing.untied.append(untied)
+        except Failure as failure:
+            tell_failed(self._session, failure)
+        finally:
+            self._end_batch()
 
     def _end_batch(self) -> None:
         if self._batch is not None:
@@ -187,16 +214,51 @@ class RunVersions:
     async def end(self) -> None:
         """The run is over: bind what is left to bind."""
         await self.settle()
+        await record_waiting_effects(self._session)
         self._end_batch()
+        offered = await self._checkpoints.end()
+        checked = self._session.standing.checked
+        if checked is not None:
+            self._session.standing.checked = with_offered(checked, offered)
 
 
-def _tell_failed(session: Session, failure: Failure) -> None:
+async def bind_before_commands(session: Session) -> None:
+    """Bind the state commands of the user began with, where no other is bound and no call came."""
+    held, session.standing.before_commands = session.standing.before_commands, None
+    if held is None or session.bindings.of_leaf(session.leaf_row) is not None:
+        return
+    row, before = held
+    if not _has_called_since(session, row):
+        described = session.bindings.unbound_top(session.leaf_row)
+        await session.record(snapshot_body(session, "start", described, before))
+
+
+def _has_called_since(session: Session, start: int) -> bool:
+    for row, tools in calls_upward(session.tree, session.leaf_row):
+        if row == start:
+            return False
+        if tools:
+            return True
+    return start != ROOT
+
+
+def note_equal(session: Session, taken: Snapshot) -> None:
+    """The files were just found to be as the leaf has them."""
+    outside, effects = outside_verdict(
+        session.tree, session.bindings, session.leaf_row, session.standing.abandoned
+    )
+    same = ScopeVerdict("restored", "equal", taken.version, taken.version)
+    session.standing.checked = environment_with(same, outside, effects)
+
+
+def tell_failed(session: Session, failure: Failure) -> None:
+    """Say that a state could not be named, which stops nothing."""
     if failure.reason not in TOO_MUCH:
         _tell_unbound(session, failure.message)
-    elif not session.has_no_versions:
-        # Finding that out takes seconds, and the next batch would find the same.
-        session.has_no_versions = True
-        _tell_unbound(session, f"{failure.message}; it is not tried again in this session")
+    elif not session.standing.is_too_much_told:
+        # The folder is not looked at again for every batch, and nobody wants to hear it as often.
+        session.standing.is_too_much_told = True
+        _tell_unbound(session, f"{failure.message}; workspace/snapshot looks again")
 
 
 def _tell_unbound(session: Session, why: str) -> None:
@@ -219,7 +281,7 @@ class _Taking:
         try:
             self._taken = await self._workspace.snapshot()
         except Failure as failure:
-            _tell_failed(self._session, failure)
+            tell_failed(self._session, failure)
         finally:
             self._done.set()
 

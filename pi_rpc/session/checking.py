@@ -12,7 +12,7 @@ from anyio import to_thread
 from pi_rpc.core.checking import MENDED_BY_REPAIR, Checker
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.events import Diagnostic
-from pi_rpc.core.ports import Repaired, StoredSession
+from pi_rpc.core.ports.store import Repaired, StoredSession
 from pi_rpc.core.tree import Tree
 from pi_rpc.session.host import Host
 

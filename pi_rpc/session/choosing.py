@@ -16,7 +16,7 @@ async def set_model(session: Session, provider: str, model_id: str) -> None:
     session.refuse_if_moving()
     session.around.models.provider_of(provider, model_id)
     await session.record(model_change(provider, model_id), durable=True)
-    session.model = (provider, model_id)
+    session.chosen.model = (provider, model_id)
     session.tell(ModelChanged(provider, model_id))
 
 
@@ -36,9 +36,10 @@ async def cycle_model(session: Session, step: int) -> bool:
     other nothing changes.
     """
     models = session.around.models.listing()
-    enabled = None if session.effective is None else session.effective.value("enabledModels")
+    now = session.chosen.effective
+    enabled = None if now is None else now.value("enabledModels")
     scope = scoped_models(enabled or ["*"], models)
-    meant = neighbour(scope, session.model, step)
+    meant = neighbour(scope, session.chosen.model, step)
     if meant is not None:
         await _take(session, meant)
     return bool(enabled)
@@ -53,10 +54,10 @@ async def _take(session: Session, meant: MeantModel) -> None:
 async def set_thinking_level(session: Session, level: str) -> None:
     """Another thinking level from the next request on; the same one again changes nothing."""
     session.refuse_if_moving()
-    if level == session.thinking_level:
+    if level == session.chosen.thinking_level:
         return
     await session.record(thinking_level_change(level), durable=True)
-    session.thinking_level = level
+    session.chosen.thinking_level = level
     session.tell(ThinkingChanged(level))
 
 
@@ -67,4 +68,4 @@ def set_active_tools(session: Session, names: list[str]) -> None:
     for name in names:
         if name not in known:
             raise Missing("tool_not_found", f"there is no tool {name!r}", name=name)
-    session.active_tools = list(dict.fromkeys(names))
+    session.chosen.active_tools = list(dict.fromkeys(names))

@@ -5,11 +5,11 @@ Promises
 - Nothing is stored of a pass that was stopped, failed or would not help.
 """
 
-import re
 from contextlib import aclosing
 
 import msgspec
 
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.agent.summarising import (
     Answered,
     Resumed,
@@ -19,7 +19,7 @@ from pi_rpc.agent.summarising import (
     summarise,
 )
 from pi_rpc.core.compaction import CompactionPlan
-from pi_rpc.core.entries import Body, Kind
+from pi_rpc.core.entries import Body
 from pi_rpc.core.errors import Conflict, Failure, Refused, Stopped
 from pi_rpc.core.events import (
     CompactionEnded,
@@ -30,11 +30,12 @@ from pi_rpc.core.events import (
     RetryEnded,
     RetryScheduled,
 )
-from pi_rpc.core.file_lists import FileCount, FileLists
+from pi_rpc.core.hooks import BeforeCompact, BeforeCompactAnswer
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.pins import pins_at, words_to_carry
-from pi_rpc.core.ports import ModelListing, ModelRequest, StopSignal
-from pi_rpc.core.projection import Projection
+from pi_rpc.core.ports.providers import ModelListing, ModelRequest
+from pi_rpc.core.stamps import stamp_at
+from pi_rpc.core.summarised_files import files_of
 from pi_rpc.core.summary import (
     OWN_DETAILS,
     PinnedWords,
@@ -44,10 +45,13 @@ from pi_rpc.core.summary import (
 from pi_rpc.core.summary_rounds import Room, SummaryRounds, rounds_of
 from pi_rpc.core.thresholds import Limits, is_effective
 from pi_rpc.core.tokens import usage_total
-from pi_rpc.core.tree import ROOT
-from pi_rpc.session.session import Session, failure_object, iso_from_ms
+from pi_rpc.session.hooking import ask_before_compact
+from pi_rpc.session.moments import in_moments
+from pi_rpc.session.preferring import asking_settings
+from pi_rpc.session.session import Session, failure_object
 
-_FAILED_OR_NESTED = re.compile(rb'"isError"\s*:\s*true|"nestedCalls"')
+ENTRY_IDS_TOLD_MAX = 1000
+"""How many of the entries to be summarised hooks are told by name."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -61,22 +65,25 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Compacted(msgspec.Struct, frozen=True):
-    """A compaction that is stored."""
+    """A compaction, drafted and then stored."""
 
     entry_id: str
+    """Empty before it is stored."""
     summary: str
     first_kept_entry_id: str
     tokens_before: int
     tokens_after: int
     usage: JsonObject | None
     details: JsonObject
-    is_effective: bool
+    effective: bool
+    """Whether it frees a tenth of the context at the least."""
     missing_sections: list[str]
 
 
 def listing_of(session: Session) -> ModelListing | None:
     """What is known of the session's model."""
-    return None if session.model is None else session.around.models.listed(*session.model)
+    model = session.chosen.model
+    return None if model is None else session.around.models.listed(*model)
 
 
 def window_of(session: Session) -> int | None:
@@ -84,7 +91,7 @@ def window_of(session: Session) -> int | None:
 
     A script given to the session may say another one for the offline model.
     """
-    scripted = (session.script or {}).get("contextWindow")
+    scripted = (session.chosen.script or {}).get("contextWindow")
     if isinstance(scripted, int) and scripted >= 0:
         return scripted or None
     listing = listing_of(session)
@@ -93,7 +100,7 @@ def window_of(session: Session) -> int | None:
 
 def max_output_of(session: Session) -> int:
     """The longest reply of the session's model in tokens; 0 when unknown."""
-    scripted = (session.script or {}).get("maxOutput")
+    scripted = (session.chosen.script or {}).get("maxOutput")
     if isinstance(scripted, int):
         return scripted
     listing = listing_of(session)
@@ -102,8 +109,8 @@ def max_output_of(session: Session) -> int:
 
 def limits_of(session: Session) -> Limits:
     """The limits that hold for the session's model, fitted into its window."""
-    provider, model_id = session.model or ("", "")
-    return session.compaction.limits_for(provider, model_id).within(window_of(session))
+    provider, model_id = session.chosen.model or ("", "")
+    return session.chosen.compaction.limits_for(provider, model_id).within(window_of(session))
 
 
 def threshold_of(session: Session) -> int | None:
@@ -112,9 +119,7 @@ def threshold_of(session: Session) -> int | None:
     return window - limits_of(session).reserve_tokens if window else None
 
 
-async def carry_out(
-    session: Session, plan: CompactionPlan, order: Order, stop: StopSignal
-) -> Compacted:
+async def carry_out(session: Session, plan: CompactionPlan, order: Order, stop: Stop) -> Compacted:
     """Summarise and store what a plan says, told from start to end.
 
     Raises Stopped `aborted`, Outside `summary_failed`, Refused `compaction_ineffective`, Conflict
@@ -151,58 +156,101 @@ async def carry_out(
         )
 
 
-async def _pass(
-    session: Session, plan: CompactionPlan, order: Order, stop: StopSignal
-) -> Compacted:
-    room = Room(window_of(session), limits_of(session).reserve_tokens, session.around.policy)
-    made = await ask_for_summary(session, rounds_of(plan, room, order.focus), stop)
-    carried = words_to_carry(pins_at(session.tree, plan.leaf_row), plan.kept)
-    files = files_of(plan)
-    details = files.as_details() | {OWN_DETAILS: _own_details(made, carried, order, session)}
-    summary = stored_summary(made.text, carried, files)
-    after, system = _expected_tokens(session, plan, summary)
-    threshold = threshold_of(session)
-    is_good = is_effective(plan.tokens_before, after)
-    fits = threshold is None or after <= threshold
-    # Asked for, or wanted by a model that refused, it is made whatever our estimates say.
-    if order.reason == "threshold" and not (is_good and fits):
-        raise Refused(
-            "compaction_ineffective",
-            "the compaction would free too little",
-            tokensBefore=plan.tokens_before,
-            tokensAfter=after,
-        )
+async def _pass(session: Session, plan: CompactionPlan, order: Order, stop: Stop) -> Compacted:
+    said = await _said_before(session, plan, order, stop)
+    if said.instructions is not None:
+        order = msgspec.structs.replace(order, focus=said.instructions)
+    if said.summary is not None:
+        made = Summarised(said.summary, None, 0)
+    else:
+        room = Room(window_of(session), limits_of(session).reserve_tokens, session.around.policy)
+        made = await ask_for_summary(session, rounds_of(plan, room, order.focus), stop)
+    compacted = await _drafted(session, plan, order, made, said.details or {})
+    _refuse_unless_worth_it(session, compacted, order)
     _refuse_unless_planned(session, plan)
-    at_ms = session.around.clock.now_ms()
-    fields: JsonObject = {
-        # The checkpoint bears the entry's own time, so the entry cannot wait to be given one.
-        "timestamp": iso_from_ms(at_ms),
-        "summary": summary,
-        "firstKeptEntryId": plan.first_kept_id,
-        "tokensBefore": plan.tokens_before,
-        "details": details,
-    }
-    if made.usage is not None and usage_total({"usage": made.usage}):
-        fields["usage"] = made.usage
-    fields["fromHook"] = False
-    if system is not None:
-        fields["systemMessage"] = system | {"timestamp": at_ms}
-    [entry] = await session.record(Body("compaction", fields), durable=True)
-    if not is_good:
+    body = _body_of(session, plan, compacted, is_from_hook=said.summary is not None)
+    [entry] = await session.record(body, durable=True)
+    if not compacted.effective:
         text = "the compaction freed less than a tenth of the context"
         told = Diagnostic("warning", "compaction_ineffective", text, entry_id=entry.id)
         session.tell(DiagnosticTold(told))
+    return msgspec.structs.replace(compacted, entry_id=entry.id)
+
+
+async def _drafted(
+    session: Session, plan: CompactionPlan, order: Order, made: Summarised, more: JsonObject
+) -> Compacted:
+    """What would be stored of the notes; `more` is what a hook has put beside them."""
+    carried = words_to_carry(pins_at(session.tree, plan.leaf_row), plan.kept)
+    files = await in_moments(files_of(plan))
+    own = {OWN_DETAILS: _own_details(made, carried, order, session)}
+    summary = stored_summary(made.text, carried, files)
+    told: JsonObject = {"role": "compactionSummary", "summary": summary}
+    after = session.around.policy.tokens_of(told) + plan.system_tokens + plan.kept_tokens
     return Compacted(
-        entry_id=entry.id,
+        entry_id="",
         summary=summary,
         first_kept_entry_id=plan.first_kept_id,
         tokens_before=plan.tokens_before,
         tokens_after=after,
         usage=made.usage,
-        details=details,
-        is_effective=is_good,
+        details=more | files.as_details() | own,
+        effective=is_effective(plan.tokens_before, after),
         missing_sections=missing_sections(made.text),
     )
+
+
+def _refuse_unless_worth_it(session: Session, compacted: Compacted, order: Order) -> None:
+    # Asked for, or wanted by a model that refused, it is made whatever our estimates say.
+    if order.reason != "threshold":
+        return
+    threshold = threshold_of(session)
+    if not compacted.effective or (threshold is not None and compacted.tokens_after > threshold):
+        raise Refused(
+            "compaction_ineffective",
+            "the compaction would free too little",
+            tokensBefore=compacted.tokens_before,
+            tokensAfter=compacted.tokens_after,
+        )
+
+
+def _body_of(
+    session: Session, plan: CompactionPlan, compacted: Compacted, *, is_from_hook: bool
+) -> Body:
+    at_ms = session.around.clock.now_ms()
+    fields: JsonObject = {
+        # The checkpoint bears the entry's own time, so the entry cannot wait to be given one.
+        "timestamp": stamp_at(at_ms),
+        "summary": compacted.summary,
+        "firstKeptEntryId": compacted.first_kept_entry_id,
+        "tokensBefore": compacted.tokens_before,
+        "details": compacted.details,
+    }
+    if compacted.usage is not None and usage_total({"usage": compacted.usage}):
+        fields["usage"] = compacted.usage
+    fields["fromHook"] = is_from_hook
+    if plan.system is not None:
+        fields["systemMessage"] = plan.system | {"timestamp": at_ms}
+    return Body("compaction", fields)
+
+
+async def _said_before(
+    session: Session, plan: CompactionPlan, order: Order, stop: Stop
+) -> BeforeCompactAnswer:
+    """What hooks want of the pass; nothing where nobody takes part."""
+    if not session.around.consulting.has_hooks("session/before_compact"):
+        return BeforeCompactAnswer()
+    rows, id_of = plan.history + plan.prefix, session.tree.heads.id_of
+    told = BeforeCompact(
+        reason=order.reason,
+        tokens_before=plan.tokens_before,
+        first_kept_entry_id=plan.first_kept_id,
+        summarised_count=len(rows),
+        summarised_entry_ids=[id_of(row) for row in rows[-ENTRY_IDS_TOLD_MAX:]],
+        will_retry=order.will_retry,
+        instructions=order.focus,
+    )
+    return await ask_before_compact(session, told, stop)
 
 
 def _own_details(
@@ -224,16 +272,6 @@ def _own_details(
     return own
 
 
-def _expected_tokens(
-    session: Session, plan: CompactionPlan, summary: str
-) -> tuple[int, JsonObject | None]:
-    policy = session.around.policy
-    system = session.projection.system()
-    told: JsonObject = {"role": "compactionSummary", "summary": summary}
-    after = policy.tokens_of(told) + plan.kept_tokens
-    return after if system is None else after + policy.tokens_of(system), system
-
-
 def _refuse_unless_planned(session: Session, plan: CompactionPlan) -> None:
     """Raise Conflict when what was planned no longer fits where the leaf stands."""
     tree = session.tree
@@ -248,64 +286,35 @@ def _refuse_unless_planned(session: Session, plan: CompactionPlan) -> None:
         )
 
 
-def files_of(plan: CompactionPlan, counts_failed: bool = False) -> FileLists:
-    """Files named by what a plan summarises, and by the summaries that it stands on."""
-    count = FileCount(counts_failed)
-    tree = plan.projection.tree
-    if plan.previous_row != ROOT:
-        previous = tree.entry(plan.previous_row).object
-        if previous.get("fromHook") is not True:
-            count.add_details(previous.get("details"))
-    rows = plan.history + plan.prefix
-    for row in rows:
-        if tree.heads.kinds[row] == Kind.BRANCH_SUMMARY:
-            summary = tree.entry(row).object
-            if summary.get("fromHook") is not True:
-                count.add_details(summary.get("details"))
-    calling = [row for row in rows if _may_name_files(plan.projection, row)]
-    count.add_messages(list(plan.told(calling)))
-    return count.lists()
-
-
-def _may_name_files(projection: Projection, row: int) -> bool:
-    # A long history is mostly words; only lines that bear a call or a failure need be decoded.
-    tree = projection.tree
-    match tree.heads.kinds[row]:
-        case Kind.ASSISTANT:
-            return b'"toolCall"' in tree.line(row)
-        case Kind.TOOL_RESULT:
-            return _FAILED_OR_NESTED.search(tree.line(row)) is not None
-        case _:
-            return False
-
-
-async def ask_for_summary(session: Session, rounds: SummaryRounds, stop: StopSignal) -> Summarised:
+async def ask_for_summary(session: Session, rounds: SummaryRounds, stop: Stop) -> Summarised:
     """Ask the session's model for notes; retries are told of.
 
     Raises Refused `no_model`, Stopped and Outside as `summarise` does.
     """
-    if session.model is None:
+    if session.chosen.model is None:
         raise Refused("no_model", "no model is chosen, and none is usable by itself")
-    provider, model_id = session.model
+    provider, model_id = session.chosen.model
     serving = session.around.models.provider_of(provider, model_id)
     request = ModelRequest(
         provider=provider,
         model_id=model_id,
-        thinking_level=session.thinking_level,
+        thinking_level=session.chosen.thinking_level,
         messages=(),
         session_id=session.around.ids.unique_id(),
-        script=session.script,
-        script_position=session.script_position,
+        script=session.chosen.script,
+        script_position=session.chosen.script_position,
+        asking=asking_settings(session),
+        is_single=True,
     )
-    order = SummaryOrder(rounds, request, session.retry)
-    steps = summarise(serving, order, stop, session.around.clock)
     retries = _Retries(session)
+    order = SummaryOrder(rounds, request, session.chosen.retry, retries.give_up)
+    steps = summarise(serving, order, stop, session.around.clock)
     try:
         async with aclosing(steps):
             async for step in steps:
                 match step:
                     case Answered(script_position=position):
-                        session.script_position = position
+                        session.chosen.script_position = position
                     case Waiting():
                         retries.scheduled(step)
                     case Resumed(error=error):
@@ -322,15 +331,19 @@ async def ask_for_summary(session: Session, rounds: SummaryRounds, stop: StopSig
 
 
 class _Retries:
-    """Tells of the retries of a summary; each series is told ended once."""
+    """Tells of the retries of a summary, which may be given up; each series is told ended once."""
 
     def __init__(self, session: Session) -> None:
+        self.give_up = Stop()
         self._session = session
+        self._live = session.run or session.live_pass
         self._run_id = session.run.run_id if session.run is not None else None
         self._open = 0
 
     def scheduled(self, step: Waiting) -> None:
         self._open = step.attempt
+        if self._live is not None:
+            self._live.pause = self.give_up
         error = step.error.as_object()
         told = RetryScheduled(
             self._run_id, step.attempt, step.attempts_max, step.delay_ms, error, "summary"
@@ -339,5 +352,7 @@ class _Retries:
 
     def ended(self, error: JsonObject | None) -> None:
         attempt, self._open = self._open, 0
+        if self._live is not None and self._live.pause is self.give_up:
+            self._live.pause = None
         if attempt:
             self._session.tell(RetryEnded(self._run_id, attempt, error is None, error, "summary"))

@@ -31,7 +31,7 @@ def refusal_to_compact(projection: Projection) -> Refused:
 
 
 def _planned(session: Session) -> CompactionPlan:
-    if session.model is None:
+    if session.chosen.model is None:
         raise Refused("no_model", "no model is chosen, and none is usable by itself")
     plan = plan_compaction(session.projection, limits_of(session).keep_recent_tokens)
     if plan is None:
@@ -90,9 +90,9 @@ def configure(
     ):
         if value is not None and value < 0:
             raise Invalid("bad_compaction_settings", f"{name} must be 0 or more", at=name)
-    held = session.compaction
+    held = session.chosen.compaction
     says_tokens = reserve_tokens is not None or keep_recent_tokens is not None
-    session.compaction = msgspec.structs.replace(
+    session.chosen.compaction = msgspec.structs.replace(
         held,
         enabled=held.enabled if enabled is None else enabled,
         reserve_tokens=held.reserve_tokens if reserve_tokens is None else reserve_tokens,
@@ -102,7 +102,7 @@ def configure(
         model_overrides={} if says_tokens else held.model_overrides,
     )
     session.compaction_held_off_at = None
-    return session.compaction
+    return session.chosen.compaction
 
 
 async def pin_entry(session: Session, entry_id: str, pinned: bool) -> str:

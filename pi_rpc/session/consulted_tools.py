@@ -12,17 +12,14 @@ import msgspec
 
 from pi_rpc.agent.calling import Lenient
 from pi_rpc.core.arguments import checked
-from pi_rpc.core.consultations import (
-    TOOL_CONTENT_CHARS_MAX,
-    AfterToolAnswer,
-    BeforeToolAnswer,
-    ToolAnswer,
-)
+from pi_rpc.core.consultations import ToolAnswer
 from pi_rpc.core.errors import Failure, Invalid, Stopped
+from pi_rpc.core.hooks import AfterToolAnswer, BeforeToolAnswer, ToolAfter, ToolBefore
+from pi_rpc.core.images import problem_of_content
 from pi_rpc.core.messages import Block, JsonObject, ToolCall, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect, Progress, StopSignal, Tool
+from pi_rpc.core.ports.tools import CallContext, Effect, Progress, StopSignal, Tool
 from pi_rpc.session.consulting import Answered, Hook, Offer, OfferedTool
-from pi_rpc.session.hooking import HookError, call_hook, question_of, tell_resolved
+from pi_rpc.session.hooking import Grace, HookError, call_hook, question_of, tell_resolved
 from pi_rpc.session.permitting import STOPPED, refusal_of
 from pi_rpc.session.session import Session
 
@@ -70,7 +67,7 @@ class _Bounded:
 
     def tell(self, content: list[Block], details: JsonObject | None = None) -> None:
         """Show it, unless it is too much."""
-        if _problem_of(content) is None:
+        if problem_of_content(content) is None:
             self._progress.tell(content, details)
 
 
@@ -88,14 +85,14 @@ class ConsultedTool:
         self.declaration = inner.declaration
         self.effect: Effect = inner.effect
         self.sequential = inner.sequential
-        self._inner = inner
+        self.inner = inner
         self._session = session
         self._turn = turn
         """Holds: one call of the batch is looked at, and those before it were."""
 
     def prepared(self, arguments: JsonObject) -> JsonObject:
         """The arguments as the tool understands them."""
-        inner = self._inner
+        inner = self.inner
         return inner.prepared(arguments) if isinstance(inner, Lenient) else arguments
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
@@ -108,13 +105,15 @@ class ConsultedTool:
             self._session.session_id, "tool/after", call.name
         )
         if looked.changed_by is None and not after:
-            return await self._inner.run(looked.call, context)
+            return await self.inner.run(looked.call, context)
         if not all(hook.shows_progress for _, hook in after):
             context = msgspec.structs.replace(context, progress=_Nowhere())
         outcome = await self._run(looked.call, context)
+        # A stop does not keep a result from being looked at; it gives it a moment.
+        grace = Grace(context.stop, self._session.around.grace_s)
         for offer, hook in after:
-            payload = _after_payload(call, looked.call, outcome)
-            outcome = await self._after(offer, hook, payload, outcome)
+            told = _told_after(call, looked.call, outcome)
+            outcome = await self._after(offer, hook, told, outcome, grace)
         if looked.changed_by is not None:
             outcome = msgspec.structs.replace(
                 outcome,
@@ -127,7 +126,7 @@ class ConsultedTool:
         clock = self._session.around.clock
         began_ms = clock.now_ms()
         try:
-            outcome = await self._inner.run(call, context)
+            outcome = await self.inner.run(call, context)
         except Failure as failure:
             outcome = _failed(failure.message, {"reason": failure.reason, **failure.data})
         if outcome.duration_ms is not None:
@@ -135,13 +134,10 @@ class ConsultedTool:
         return msgspec.structs.replace(outcome, duration_ms=clock.now_ms() - began_ms)
 
     async def _after(
-        self, offer: Offer, hook: Hook, payload: JsonObject, outcome: ToolOutcome
+        self, offer: Offer, hook: Hook, told: ToolAfter, outcome: ToolOutcome, stop: StopSignal
     ) -> ToolOutcome:
         try:
-            # A stop does not keep a result from being looked at; the hook's deadline bounds that.
-            answer: AfterToolAnswer | None = await call_hook(
-                self._session, offer, hook, payload, None
-            )
+            answer: AfterToolAnswer | None = await call_hook(self._session, offer, hook, told, stop)
         except HookError:
             return outcome
         except Failure as failure:
@@ -151,7 +147,7 @@ class ConsultedTool:
             return outcome
         changes: JsonObject = {}
         if answer.content is not None:
-            problem = _problem_of(answer.content)
+            problem = problem_of_content(answer.content)
             if problem is not None:
                 return _withheld(outcome, f"the hook {hook.name} gave {problem}")
             changes["content"] = answer.content
@@ -184,7 +180,7 @@ class _Looking:
         effective = self._call
         for offer, hook in session.around.consulting.hooks(session.session_id, "tool/before", name):
             try:
-                answer = await call_hook(session, offer, hook, self._payload(effective), stop)
+                answer = await call_hook(session, offer, hook, self._told(effective), stop)
             except Stopped:
                 return not_run(STOPPED)
             except (Failure, HookError) as failure:
@@ -195,18 +191,18 @@ class _Looking:
             if isinstance(decided, ToolOutcome):
                 return decided
             effective = decided
-        refusal = await refusal_of(session, effective, self._tool.effect, stop)
+        refusal = await refusal_of(session, self._tool.inner, effective, stop)
         if refusal is not None:
             return not_run(refusal)
         return _Let(effective, self._changed_by)
 
-    def _payload(self, effective: ToolCall) -> JsonObject:
-        return {
-            "callId": effective.id,
-            "name": effective.name,
-            "arguments": effective.arguments,
-            "effect": self._tool.effect,
-        }
+    def _told(self, effective: ToolCall) -> ToolBefore:
+        return ToolBefore(
+            call_id=effective.id,
+            name=effective.name,
+            arguments=effective.arguments,
+            effect=self._tool.effect,
+        )
 
     def _decided(
         self, offer: Offer, answer: BeforeToolAnswer, call: ToolCall
@@ -247,40 +243,26 @@ def all_tools(session: Session) -> dict[str, Tool]:
 def active_tools(session: Session) -> dict[str, Tool]:
     """The tools a model is told of, in their order; those that are gone are left out."""
     tools = all_tools(session)
-    return {name: tools[name] for name in session.active_tools if name in tools}
+    return {name: tools[name] for name in session.chosen.active_tools if name in tools}
 
 
-def _after_payload(call: ToolCall, effective: ToolCall, outcome: ToolOutcome) -> JsonObject:
-    payload: JsonObject = {
-        "callId": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
-        "effectiveArguments": effective.arguments,
-        "content": outcome.content,
-        "isError": outcome.is_error,
-    }
-    return payload if outcome.details is None else payload | {"details": outcome.details}
+def _told_after(call: ToolCall, effective: ToolCall, outcome: ToolOutcome) -> ToolAfter:
+    return ToolAfter(
+        call_id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        effective_arguments=effective.arguments,
+        content=outcome.content,
+        is_error=outcome.is_error,
+        details=outcome.details,
+    )
 
 
 def _outcome_of(answer: ToolAnswer) -> ToolOutcome:
-    problem = _problem_of(answer.content)
+    problem = problem_of_content(answer.content)
     if problem is not None:
         return _failed(f"The client gave {problem}.", {"reason": "client_failed"})
     return ToolOutcome(answer.content, answer.is_error, answer.details, answer.terminate)
-
-
-def _problem_of(content: list[Block]) -> str | None:
-    """What is wrong with content of a client; None when it can be stored."""
-    chars = 0
-    for block in content:
-        text = block.get("text")
-        if block.get("type") == "text" and isinstance(text, str):
-            chars += len(text)
-        elif block.get("type") != "image" or not isinstance(block.get("data"), str):
-            return "content that is neither text nor image"
-    if chars > TOOL_CONTENT_CHARS_MAX:
-        return f"more than {TOOL_CONTENT_CHARS_MAX} characters of text"
-    return None
 
 
 def not_run(text: str, terminate: bool = False) -> ToolOutcome:

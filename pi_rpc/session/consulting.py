@@ -18,16 +18,17 @@ import anyio
 import msgspec
 
 from pi_rpc.agent.background import Background
-from pi_rpc.core.consultations import DialogName, HookName, OnTimeout
+from pi_rpc.core.consultations import DialogName
 from pi_rpc.core.errors import Missing, Overfull, Refused
+from pi_rpc.core.hooks import CONTEXT_MESSAGES_DEFAULT, HookName, OnTimeout
 from pi_rpc.core.messages import Block, JsonObject, ToolDeclaration
 from pi_rpc.core.permissions import fits
-from pi_rpc.core.ports import Effect, Progress, StopSignal
+from pi_rpc.core.ports.tools import Effect, Progress, StopSignal
 
 REGISTRATIONS_MAX = 1000
 """How many registrations may stand at once, of all clients."""
 
-QuestionKind = Literal["hook", "tool", "command", "permission"] | DialogName
+QuestionKind = Literal["hook", "tool", "command", "permission", "checkpoint"] | DialogName
 Why = Literal["timeout", "stopped", "disconnected", "failed"]
 """How a question can end without an answer."""
 
@@ -97,6 +98,12 @@ class Hook(msgspec.Struct, frozen=True):
     """Patterns of tool names, for hooks on tools; none means all."""
     shows_progress: bool = False
     """Whether output may be shown before `tool/after` has seen it."""
+    roles: tuple[str, ...] = ()
+    """For `message/ended`: roles of messages; none means all."""
+    holds_deltas: bool = False
+    """For `message/ended`: whether a reply is told to nobody before it has seen it."""
+    last_messages: int = CONTEXT_MESSAGES_DEFAULT
+    """For `request/context`: how many of the newest messages it is shown."""
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
@@ -117,8 +124,15 @@ class OfferedCommand(msgspec.Struct, frozen=True):
     timeout_ms: int
 
 
-Offered = Hook | OfferedTool | OfferedCommand
-_Offered = TypeVar("_Offered", Hook, OfferedTool, OfferedCommand)
+class OfferedScope(msgspec.Struct, frozen=True):
+    """A part of the world that a client keeps versions of."""
+
+    name: str
+    timeout_ms: int
+
+
+Offered = Hook | OfferedTool | OfferedCommand | OfferedScope
+_Offered = TypeVar("_Offered", Hook, OfferedTool, OfferedCommand, OfferedScope)
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -155,6 +169,9 @@ class Consulting:
         self._offers: dict[str, Offer] = {}
         self._open: dict[str, _Open] = {}
         self._consultants: list[Consultant] = []
+        self._hooked: frozenset[HookName] = frozenset()
+        self.generation = 0
+        """Another number whenever what is offered has changed."""
 
     def join(self, consultant: Consultant) -> None:
         """A client is there and may be asked."""
@@ -168,12 +185,13 @@ class Consulting:
         gone = [offer.id for offer in self._offers.values() if offer.consultant is consultant]
         for offer_id in gone:
             del self._offers[offer_id]
+        self._note_change()
         for one in list(self._open.values()):
             if one.consultant is consultant:
                 one.end(Unanswered("disconnected", "the client is gone"))
 
     def register(self, offer: Offer) -> None:
-        """Take an offer. Raises Overfull, Refused `name_taken` for a tool or command of a name."""
+        """Take an offer. Raises Overfull, Refused `name_taken` for one of its kind and name."""
         if len(self._offers) >= REGISTRATIONS_MAX:
             raise Overfull(
                 "too_many_registrations", "too many registrations", limit=REGISTRATIONS_MAX
@@ -189,6 +207,12 @@ class Consulting:
                 if any(type(one) is type(held) and _name(held) == name for held in other.offered):
                     raise Refused("name_taken", f"{name!r} is registered already", name=name)
         self._offers[offer.id] = offer
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.generation += 1
+        offered = (one for offer in self._offers.values() for one in offer.offered)
+        self._hooked = frozenset(one.name for one in offered if isinstance(one, Hook))
 
     def unregister(self, offer_id: str, consultant: Consultant) -> Offer:
         """Take an offer back; what is under way is not disturbed.
@@ -198,17 +222,26 @@ class Consulting:
         offer = self._offers.get(offer_id)
         if offer is None or offer.consultant is not consultant:
             raise Missing("registration_not_found", "no such registration", registrationId=offer_id)
-        return self._offers.pop(offer_id)
+        del self._offers[offer_id]
+        self._note_change()
+        return offer
+
+    def has_hooks(self, name: HookName) -> bool:
+        """Whether anybody takes part at a point, in any session; one look into a set."""
+        return name in self._hooked
 
     def hooks(
-        self, session_id: str, name: HookName, tool: str | None = None
-    ) -> list[tuple[Offer, Hook]]:
+        self, session_id: str, name: HookName, tool: str | None = None, role: str | None = None
+    ) -> Sequence[tuple[Offer, Hook]]:
         """Who takes part at a point, first to be asked first."""
+        if name not in self._hooked:
+            return ()
         found = [
             (offer, hook)
             for offer, hook in self._offered(session_id, Hook)
             if hook.name == name
             and (tool is None or not hook.tools or any(fits(one, tool) for one in hook.tools))
+            and (role is None or not hook.roles or role in hook.roles)
         ]
         return sorted(found, key=lambda pair: pair[1].order)
 
@@ -219,6 +252,10 @@ class Consulting:
     def commands(self, session_id: str) -> list[tuple[Offer, OfferedCommand]]:
         """The clients' commands of a session, oldest first."""
         return list(self._offered(session_id, OfferedCommand))
+
+    def scopes(self, session_id: str) -> list[tuple[Offer, OfferedScope]]:
+        """The clients' scopes of a session, oldest first."""
+        return list(self._offered(session_id, OfferedScope))
 
     def _offered(self, session_id: str, kind: type[_Offered]) -> Iterator[tuple[Offer, _Offered]]:
         for offer in self._offers.values():
@@ -282,6 +319,10 @@ class Consulting:
             if asked.kind == "tool" and is_meant and one.progress is not None:
                 one.progress.tell(content, details)
 
+    def is_asked_for(self, session_id: str) -> bool:
+        """Whether anybody is asked something for a session."""
+        return any(one.question.session_id == session_id for one in self._open.values())
+
     def pending(self, session_id: str, consultant: Consultant) -> Sequence[Question]:
         """What a client was asked about a session and has not answered, oldest first."""
         return [
@@ -291,7 +332,7 @@ class Consulting:
         ]
 
 
-def _name(offered: OfferedTool | OfferedCommand) -> str:
+def _name(offered: OfferedTool | OfferedCommand | OfferedScope) -> str:
     return offered.declaration.name if isinstance(offered, OfferedTool) else offered.name
 
 

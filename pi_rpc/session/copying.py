@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from pi_rpc.core.branching import CopyPlan, Kept, Made
 from pi_rpc.core.codec import encode
-from pi_rpc.core.entries import Body, entry_object
-from pi_rpc.core.ports import CopiedRows, Ids, NewLine
+from pi_rpc.core.entries import Body, cursor, entry_object
+from pi_rpc.core.events import Environment
+from pi_rpc.core.ports.clock import Ids
+from pi_rpc.core.ports.store import CopiedRows, NewLine
+from pi_rpc.core.tree import DEAD_END_KINDS, ROOT
 from pi_rpc.core.versions import FilesAt, verdict
 from pi_rpc.session.session import Session
 
@@ -34,6 +39,8 @@ class CopyLines:
         self._now = now
         self._count = 0
         self._parent_id: str | None = None
+        self._leaf: tuple[int, str | None] = ROOT, None
+        """Row and id of the last entry that can be the leaf."""
         self._used: set[str] = set()
 
     def add_plan(self, plan: CopyPlan) -> None:
@@ -44,6 +51,7 @@ class CopyLines:
                 self.lines.append(CopiedRows(piece.first, piece.last))
                 self._count += piece.last - piece.first
                 self._parent_id = heads.id_of(piece.last - 1)
+                self._leaf = self._count - 1, self._parent_id
             else:
                 stored = piece.object | {"parentId": self._parent_id}
                 kind = self._source.tree.kind(piece.row)
@@ -51,10 +59,19 @@ class CopyLines:
         for made in plan.made:
             self._append(self._made_line(made))
 
+    def add_cursor(self, environment: Environment) -> None:
+        """Say last how the world stands to where the copy ends."""
+        row, leaf_id = self._leaf
+        mark = cursor(leaf_id, None, leaf_id, msgspec.to_builtins(environment))
+        self._parent_id = leaf_id
+        self._append(msgspec.structs.replace(self._made_line(Made(mark, None)), parent_row=row))
+
     def _append(self, line: NewLine) -> None:
         self.lines.append(line)
         self._count += 1
         self._parent_id = line.entry_id
+        if line.kind not in DEAD_END_KINDS:
+            self._leaf = self._count - 1, line.entry_id
 
     def _made_line(self, made: Made) -> NewLine:
         heads, ids = self._source.tree.heads, self._source.around.ids
@@ -73,7 +90,7 @@ def files_of_copy(source: Session, plan: CopyPlan, leaf_row: int, cwd: Path) -> 
     """
     if cwd != source.cwd:
         return FilesAt(leaf_row, known=False, reason="not_watched")
-    here = verdict(source.tree, source.files, plan.leaf_row)
+    here = verdict(source.tree, source.standing.files, plan.leaf_row)
     if here.status == "restored":
         return FilesAt(leaf_row)
     return FilesAt(leaf_row, known=False, reason=here.scopes["files"].reason)

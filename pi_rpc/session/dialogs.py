@@ -19,7 +19,7 @@ from pi_rpc.core.consultations import (
 )
 from pi_rpc.core.errors import Stopped
 from pi_rpc.core.events import Diagnostic, DiagnosticTold
-from pi_rpc.core.ports import StopSignal
+from pi_rpc.core.ports.tools import StopSignal
 from pi_rpc.session.consulting import Answered
 from pi_rpc.session.hooking import looking, question_of, tell_resolved
 from pi_rpc.session.session import Session

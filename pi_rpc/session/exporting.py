@@ -15,12 +15,12 @@ from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.pages import entry_on_page, page_end, page_start
-from pi_rpc.core.ports import StoredSession
+from pi_rpc.core.ports.store import StoredSession
 from pi_rpc.core.redaction import Redaction
+from pi_rpc.core.stamps import stamp_at
 from pi_rpc.core.tree import Tree
 from pi_rpc.session.checking import chunks_of, looked_into
 from pi_rpc.session.host import Host
-from pi_rpc.session.session import iso_from_ms
 
 ExportForm = Literal["jsonl", "markdown", "html"]
 SUFFIXES: dict[ExportForm, str] = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
@@ -149,7 +149,7 @@ class Exporting:
         session_id = self._stored.header.session_id
         live = host.find(session_id)
         folder = Path(self._stored.header.cwd) if live is None else live.cwd
-        stamp = re.sub(r"[^0-9T]", "", iso_from_ms(host.around.clock.now_ms()))
+        stamp = re.sub(r"[^0-9T]", "", stamp_at(host.around.clock.now_ms()))
         for number in count():
             more = f"-{number}" if number else ""
             path = folder / f"session-{session_id}-{stamp}{more}{SUFFIXES[self._export.form]}"

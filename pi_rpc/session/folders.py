@@ -7,7 +7,7 @@ from typing import Literal
 import anyio
 
 from pi_rpc.core.errors import Invalid, Missing
-from pi_rpc.core.ports import StoredSession
+from pi_rpc.core.ports.store import StoredSession
 
 
 def folder(cwd: str) -> Path:

@@ -7,7 +7,6 @@ Promises
 """
 
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,90 +14,32 @@ from typing import Literal
 
 import anyio
 import anyio.abc
-import msgspec
 
-from pi_rpc.core.branching import CopyPlan, Position, plan_copy
-from pi_rpc.core.entries import Body, Header, model_change, session_info, thinking_level_change
-from pi_rpc.core.errors import Failure, Invalid, Missing, Refused
-from pi_rpc.core.events import (
-    DiagnosticTold,
-    RuntimeReplaced,
-    SessionClosed,
-    SessionOpened,
-    SwapReason,
-)
-from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.branching import CopyPlan
+from pi_rpc.core.errors import Failure, Missing, Refused
+from pi_rpc.core.events import RuntimeReplaced, SessionClosed, SwapReason
+from pi_rpc.core.hooks import BeforeReplace, SessionClosing
 from pi_rpc.core.meter import Meter
-from pi_rpc.core.ports import Store, StoredSession
-from pi_rpc.core.tree import ROOT
-from pi_rpc.session.copying import CopyLines, chained, files_of_copy
-from pi_rpc.session.folders import folder, folder_of, same_file
-from pi_rpc.session.following import follow_writer
-from pi_rpc.session.hooking import ask_before
-from pi_rpc.session.mending import record_last_shell_results
-from pi_rpc.session.navigating import one_line
-from pi_rpc.session.preferring import chosen_for, prefer, preferred_level, preferred_model
-from pi_rpc.session.prompting import abort, clear_queues, interrupt_summary
+from pi_rpc.core.ports.store import Store
+from pi_rpc.session.building import Builder, Copied, Copying, Opening, plan_of
+from pi_rpc.session.folders import folder, folder_of
+from pi_rpc.session.hooking import ask_before, tell_closing
+from pi_rpc.session.lifetime import begin, settle
+from pi_rpc.session.prompting import clear_queues, interrupt_summary
 from pi_rpc.session.reading import Reader, View
-from pi_rpc.session.session import Session, Surroundings, iso_from_ms
-from pi_rpc.session.shell import stop_shells
-from pi_rpc.session.versioning import check_copy, check_opened, tell_drift
-from pi_rpc.session.worktrees import Place, require_place, standing_at
+from pi_rpc.session.session import Session
+from pi_rpc.session.surroundings import Surroundings
+from pi_rpc.session.unloading import Unloading
+from pi_rpc.session.versioning import check_opened, tell_drift
+from pi_rpc.session.worktrees import require_place
 
 log = logging.getLogger(__name__)
 
 Build = Callable[[], Awaitable[Session]]
 """Makes the runtime that takes over, once the old run is settled."""
 
-SESSION_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-"""Ids a caller may choose, by the session format."""
-
-SESSION_ID_CHARS_MAX = 128
-"""Ids become part of file names."""
-
 LIVE_SESSIONS_MAX = 1000
 """How many sessions may be live at once; each costs a lease, an open file and its tree."""
-
-
-class Opening(msgspec.Struct, frozen=True):
-    """How a new session starts."""
-
-    cwd: str
-    session_id: str | None = None
-    name: str | None = None
-    ephemeral: bool = False
-    parent_session: str | None = None
-    model: tuple[str, str] | None = None
-    thinking_level: str | None = None
-    script: JsonObject | None = None
-
-
-class Copying(msgspec.Struct, frozen=True):
-    """What to copy, and where to."""
-
-    reason: Literal["fork", "clone"]
-    entry_id: str | None
-    """The entry to copy up to; None is the leaf."""
-    position: Position
-    cwd: str | None
-    """Another folder for the copy; None is the source's."""
-    new_session_id: str | None
-    activate: bool
-    """Whether the copy's runtime replaces the source's."""
-    worktree: bool = False
-    """Whether it gets a new work tree to stand in, instead of a folder."""
-
-    @property
-    def place(self) -> Place:
-        """Where the copy shall stand."""
-        return Place(self.cwd, self.worktree)
-
-
-class Copied(msgspec.Struct, frozen=True):
-    """A fork or clone."""
-
-    session: Session
-    draft: str | None
 
 
 class Host:
@@ -117,7 +58,9 @@ class Host:
         self.tasks = tasks
         self.version = version
         self._live_sessions_max = live_sessions_max
+        self._builder = Builder(store, around)
         self.reader = Reader(store, self)
+        self.unloading = Unloading(self, around.clock, around.unloading, around.trim)
         self._live: dict[str, Session] = {}
         # One at a time takes or gives up a lease, so that no two of ours meet at one file, however
         # it is named.
@@ -130,11 +73,14 @@ class Host:
 
     def find(self, session_id: str) -> Session | None:
         """The live session of this id."""
-        return self._live.get(session_id)
+        found = self._live.get(session_id)
+        if found is not None:
+            found.is_needed = True
+        return found
 
     def session(self, session_id: str) -> Session:
         """The live session of this id. Raises Missing `session_not_open`."""
-        found = self._live.get(session_id)
+        found = self.find(session_id)
         if found is None:
             raise Missing(
                 "session_not_open",
@@ -154,32 +100,8 @@ class Host:
         return self._announce(session, "new")
 
     async def _build_new(self, opening: Opening) -> Session:
-        cwd = folder(opening.cwd)
         self._refuse_when_full()
-        if opening.model is not None:
-            self.around.models.provider_of(*opening.model)
-        if opening.script is not None:
-            self.around.models.check_script(opening.script)
-        header = self._header(opening.session_id, str(cwd), opening.parent_session)
-        now = await chosen_for(self.around.preferences, cwd)
-        models = self.around.models
-        model = opening.model or preferred_model(now, models, models.default())
-        bodies: list[Body] = [] if model is None else [model_change(*model)]
-        level = opening.thinking_level or preferred_level(now, model)
-        bodies.append(thinking_level_change(level))
-        if opening.name:
-            bodies.append(session_info(one_line(opening.name)))
-        # Stored together with the header: a session is there whole or not at all.
-        lines = chained(bodies, self.around.ids, header.timestamp)
-        stored = await self.store.create(
-            header,
-            lines,
-            ephemeral=opening.ephemeral,
-            known_unique=opening.session_id is None,
-        )
-        session = await self._runtime(stored, cwd)
-        session.script = opening.script
-        return session
+        return await self._builder.new(opening)
 
     async def open(
         self,
@@ -205,10 +127,12 @@ class Host:
     ) -> Session:
         live = self.reader.live_of(which)
         if live is not None and (live.stored.writable or mode == "read"):
+            await live.load()
             return live
         async with self._leasing:
             live = self.reader.live_of(which) or await self._live_by_beginning(which, cwd)
             if live is not None and (live.stored.writable or mode == "read"):
+                await live.load()
                 return live
             # Whoever only looked on gives way to whoever wants to write, once that is possible.
             session = await self._build_opened(which, mode, cwd, live, meter)
@@ -247,8 +171,9 @@ class Host:
                 )
             if giving_way is not None:
                 with giving_way.moving("close"):
+                    await tell_closing(giving_way, SessionClosing(reason="reopened"))
                     await self._end(giving_way, "reopened")
-            return await self._runtime(stored, where)
+            return await self._builder.runtime(stored, where)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await stored.close()
@@ -261,10 +186,10 @@ class Host:
         """
         await interrupt_summary(source)
         source.refuse_if_moving()
-        plan = _copy_plan(source, copying)
+        plan = plan_of(source, copying)
         await require_place(source, copying.place)
         if not copying.activate:
-            await ask_before(source, "session/before_replace", {"reason": copying.reason})
+            await ask_before(source, copying.foretold(source))
             with source.moving(copying.reason), anyio.CancelScope(shield=True):
                 session = await self._build_copy(source, plan, copying)
             self._announce(session, copying.reason, source.session_id)
@@ -275,43 +200,31 @@ class Host:
 
         async def build() -> Session:
             # The run that was settled may have moved the leaf the plan was made for.
-            settled = plan if source.leaf_row == leaf_row else _copy_plan(source, copying)
+            settled = plan if source.leaf_row == leaf_row else plan_of(source, copying)
             return await self._build_copy(source, settled, copying)
 
-        session = await self.replace(source, build, copying.reason, settles_first=True)
+        session = await self.replace(
+            source,
+            build,
+            copying.reason,
+            settles_first=True,
+            told=copying.foretold(source),
+        )
         tell_drift(session)
         return Copied(session, plan.draft)
 
     async def _build_copy(self, source: Session, plan: CopyPlan, copying: Copying) -> Session:
         self._refuse_when_full()
-        async with standing_at(source, copying.place, plan.leaf_row) as cwd:
-            return await self._build_copy_at(cwd, source, plan, copying.new_session_id)
-
-    async def _build_copy_at(
-        self, cwd: Path, source: Session, plan: CopyPlan, new_session_id: str | None
-    ) -> Session:
-        header = self._header(new_session_id, str(cwd), _path_text(source.stored))
-        copied = CopyLines(source, header.timestamp)
-        copied.add_plan(plan)
-        ephemeral = source.stored.path is None
-        stored = await self.store.create(
-            header,
-            copied.lines,
-            source.stored,
-            ephemeral,
-            known_unique=new_session_id is None,
-        )
-        session = await self._runtime(stored, cwd)
-        session.model = session.model or source.model
-        session.retry, session.queue_modes = source.retry, source.queue_modes
-        session.script = source.script
-        session.script_position = source.script_position
-        session.files = files_of_copy(source, plan, session.leaf_row, cwd)
-        await check_copy(source, session, plan.leaf_row)
-        return session
+        return await self._builder.copy(source, plan, copying)
 
     async def replace(
-        self, old: Session, build: Build, reason: SwapReason, *, settles_first: bool
+        self,
+        old: Session,
+        build: Build,
+        reason: SwapReason,
+        *,
+        settles_first: bool,
+        told: BeforeReplace | None = None,
     ) -> Session:
         """Swap a runtime: settle the old run, build the new, commit, close the old, tell.
 
@@ -321,28 +234,20 @@ class Host:
         """
         await interrupt_summary(old)
         old.refuse_if_moving()
-        await ask_before(old, "session/before_replace", {"reason": reason})
+        await ask_before(old, told or BeforeReplace(reason=reason))
         # Nothing of this may be left half done, so a caller that goes away does not stop it.
         with old.moving(reason), anyio.CancelScope(shield=True):
             if settles_first:
-                await self._settle(old)
+                await settle(old)
             try:
                 new = await build()
             except Failure as failure:
                 failure.data.setdefault("recovered", True)
                 raise
-            await self._settle(old)
+            await settle(old)
+            await tell_closing(old, SessionClosing(reason=reason, next_session_id=new.session_id))
             await self._hand_over(old, new, reason)
         return new
-
-    @staticmethod
-    async def _settle(session: Session) -> None:
-        await abort(session)
-        await stop_shells(session)
-        if session.stored.writable:
-            await record_last_shell_results(session)
-        # A label or a name may be on its way to the disk; it is told before the end is.
-        await session.wait_until_written()
 
     async def _hand_over(self, old: Session, new: Session, reason: SwapReason) -> None:
         fresh = self._live.get(new.session_id) is not new
@@ -377,6 +282,7 @@ class Host:
                         return await self._build_opened(which, "own", cwd)
                     # Whoever takes the place of another must not go away meanwhile.
                     held.enter_context(found.moving("switch"))
+                    await found.load()
                     return found
 
             session = await self.replace(old, build, "switch", settles_first=False)
@@ -394,22 +300,20 @@ class Host:
     async def import_file(self, path: Path, cwd: str | None, replaced: Session | None) -> Session:
         """Bring a session file from anywhere into the store and open it.
 
-        Raises Missing `file_not_found` or `cwd_missing`, Invalid `not_a_session`; then nothing
-        stays behind.
+        Raises Missing `file_not_found` or `cwd_missing`, Invalid `not_a_session`, Refused
+        `session_open` for a file whose session is open here; then nothing stays behind.
         """
+        live = self.reader.live_of(path)
+        if live is not None:
+            raise Refused(
+                "session_open",
+                "its session is open: session/clone makes another, session/reload opens it anew",
+                sessionId=live.session_id,
+            )
 
         async def build() -> Session:
             self._refuse_when_full()
-            stored = await self.store.adopt(path, cwd or "")
-            try:
-                where = folder_of(stored, "own", cwd)
-            except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await stored.close()
-                    if stored.path is not None and not same_file(stored.path, path):
-                        await self.store.delete(stored.header.session_id)
-                raise
-            return await self._runtime(stored, where)
+            return await self._builder.imported(path, cwd)
 
         if replaced is not None:
             session = await self.replace(replaced, build, "import", settles_first=False)
@@ -424,24 +328,7 @@ class Host:
         where = folder(cwd) if cwd is not None else old.cwd
 
         async def build() -> Session:
-            session = self._bare_runtime(old.stored, where)
-            session.model = old.model
-            session.thinking_level = old.thinking_level
-            session.script = old.script
-            session.script_position = old.script_position
-            session.steering, session.follow_up = old.steering, old.follow_up
-            session.retry, session.queue_modes = old.retry, old.queue_modes
-            session.active_tools = old.active_tools
-            session.permissions, session.remembered = old.permissions, old.remembered
-            session.compaction = old.compaction
-            session.own_settings, session.effective = old.own_settings, old.effective
-            session.diagnostics += await prefer(session)
-            session.leaf_row = old.leaf_row
-            session.projection.rebase(old.leaf_row)
-            session.abandoned = old.abandoned
-            if where == old.cwd:
-                session.files = old.files
-            return session
+            return await self._builder.again(old, where)
 
         session = await self.replace(old, build, reason, settles_first=True)
         await check_opened(session)
@@ -453,7 +340,8 @@ class Host:
             return
         await interrupt_summary(session)
         with session.moving("close"):
-            await self._settle(session)
+            await settle(session)
+            await tell_closing(session, SessionClosing(reason=reason))
             with anyio.CancelScope(shield=True):
                 async with self._leasing:
                     await self._end(session, reason)
@@ -492,7 +380,8 @@ class Host:
         await self.reader.close()
 
     async def _close_quietly(self, session: Session) -> None:
-        await session.wait_until_unmoved()
+        with session.asking_nobody():
+            await session.wait_until_unmoved()
         try:
             await self.close(session, "shutdown")
         except Failure as failure:
@@ -502,54 +391,12 @@ class Host:
         """A session to look at: the live one if it is, else what is stored, without a lease."""
         return await self.reader.view(which)
 
-    def _header(self, session_id: str | None, cwd: str, parent_session: str | None) -> Header:
-        if session_id is not None:
-            _refuse_bad_session_id(session_id)
-        now = iso_from_ms(self.around.clock.now_ms())
-        return Header(session_id or self.around.ids.unique_id(), now, cwd, parent_session)
-
-    async def _runtime(self, stored: StoredSession, cwd: Path) -> Session:
-        session = self._bare_runtime(stored, cwd)
-        session.diagnostics += await prefer(session)
-        return session
-
-    def _bare_runtime(self, stored: StoredSession, cwd: Path) -> Session:
-        return Session(stored, cwd, self.around.ids.unique_id(), self.around)
-
     def _announce(self, session: Session, reason: str, parent: str | None = None) -> Session:
         self._live[session.session_id] = session
-        parent_session = session.header.parent_session
-        session.tell(SessionOpened(reason, session.leaf_id, parent_session, parent))
-        if reason != "open":
-            # An opening is answered with them.
-            for diagnostic in session.noticed:
-                session.tell(DiagnosticTold(diagnostic))
-        if not session.stored.writable:
-            self.tasks.start_soon(follow_writer, session)
+        begin(session, self.tasks, reason, parent)
         return session
 
     def _refuse_when_full(self) -> None:
         limit = self._live_sessions_max
         if len(self._live) >= limit:
             raise Refused("too_many_sessions", "too many sessions are live", limit=limit)
-
-
-def _copy_plan(source: Session, copying: Copying) -> CopyPlan:
-    entry_id = copying.entry_id
-    row = source.leaf_row if entry_id is None else source.tree.row_of(entry_id)
-    if row == ROOT:
-        raise Refused("nothing_to_copy", "the session has no entry to copy up to")
-    return plan_copy(source.tree, row, copying.position, source.session_id)
-
-
-def _refuse_bad_session_id(session_id: str) -> None:
-    if len(session_id) > SESSION_ID_CHARS_MAX or not SESSION_ID.fullmatch(session_id):
-        raise Invalid(
-            "bad_session_id",
-            "an id is letters and digits, with dots, dashes and underscores between them",
-            sessionId=session_id[:SESSION_ID_CHARS_MAX],
-        )
-
-
-def _path_text(stored: StoredSession) -> str | None:
-    return None if stored.path is None else str(stored.path)

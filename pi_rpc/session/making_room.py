@@ -8,15 +8,23 @@ Promises
 
 import msgspec
 
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.compaction import CompactionPlan, plan_compaction
 from pi_rpc.core.entries import Kind, context_edit
 from pi_rpc.core.errors import Failure, Outside, Refused
 from pi_rpc.core.events import CompactionEnded, CompactionReason
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import StopSignal
 from pi_rpc.core.projection import Projection
 from pi_rpc.core.summary import own_details
-from pi_rpc.core.thresholds import Limits, Recovery, is_due, is_effective, recovery_of
+from pi_rpc.core.thresholds import (
+    Limits,
+    Recovery,
+    has_outgrown,
+    is_due,
+    is_effective,
+    recovery_of,
+)
+from pi_rpc.core.tokens import usage_total
 from pi_rpc.core.tree import ROOT
 from pi_rpc.session.compacting import (
     Order,
@@ -27,6 +35,9 @@ from pi_rpc.session.compacting import (
     window_of,
 )
 from pi_rpc.session.session import Session, failure_object
+
+PASSING = ("summary_failed", "hook_failed")
+"""Failures of a pass that a run survives."""
 
 SHRINK = 4
 """A compaction that would not help keeps so many times less, once."""
@@ -46,53 +57,81 @@ def plan_that_helps(
     None when there is nothing to summarise, however little is kept.
     """
     found = None
-    system = projection.system()
-    system_tokens = 0 if system is None else projection.policy.tokens_of(system)
     for is_shrunk in (False, True):
         keep = limits.keep_recent_tokens // (SHRINK if is_shrunk else 1)
         plan = plan_compaction(projection, keep, omitted)
         if plan is None:
             continue
         found = found or (plan, is_shrunk)
-        after = system_tokens + plan.kept_tokens
+        after = plan.system_tokens + plan.kept_tokens
         fits = threshold is None or after <= threshold
         if fits and is_effective(plan.tokens_before, after):
             return plan, is_shrunk
     return found or (None, False)
 
 
-async def compact_if_due(session: Session, stop: StopSignal) -> bool:
+async def compact_if_due(session: Session, stop: Stop) -> bool:
     """Compact when the context is too full for the next request; whether it was done.
 
     A pass that fails is told by its event; the request is then made with the context as it is.
     """
     threshold = threshold_of(session)
-    if not session.compaction.enabled or threshold is None or stop.is_set():
+    if not session.chosen.compaction.enabled or threshold is None or stop.is_set():
         return False
-    tokens = session.projection.tokens().total
+    tokens = max(session.projection.tokens().total, _told_when_stopped(session))
     if not is_due(tokens, window_of(session), limits_of(session)):
         return False
     held_off = session.compaction_held_off_at
     if held_off is not None and tokens * 100 < held_off * (100 + GROWTH_PERCENT):
         return False
     plan, is_shrunk = plan_that_helps(session.projection, limits_of(session), threshold)
+    reason = _reason(session)
     if plan is not None and _is_thrashing(session):
         if _last_was_shrunk(session):
-            return _give_up(session, "threshold", tokens)
+            return _give_up(session, reason, tokens)
         keep = limits_of(session).keep_recent_tokens // SHRINK
         plan, is_shrunk = plan_compaction(session.projection, keep), True
     if plan is None:
         return False
     try:
-        await carry_out(session, plan, Order("threshold", is_shrunk=is_shrunk), stop)
+        await carry_out(session, plan, Order(reason, is_shrunk=is_shrunk), stop)
     except Failure as failure:
         # Told already. What cannot be stored ends the run; what cannot be summarised does not.
-        if isinstance(failure, Outside) and failure.reason != "summary_failed":
+        if isinstance(failure, Outside) and failure.reason not in PASSING:
             raise
         session.compaction_held_off_at = tokens
         return False
     session.compaction_held_off_at = None
     return True
+
+
+def _told_when_stopped(session: Session) -> int:
+    """How big the context was by the last reply, where that was stopped; else 0.
+
+    Such a reply is no measure of what follows it, but the request before it was as big as it says.
+    """
+    projection, kinds = session.projection, session.tree.heads.kinds
+    rows, first = projection.selection.rows, projection.selection.kept_end
+    for row in reversed(rows[first:]):
+        if kinds[row] == Kind.CONTEXT_EDIT:
+            return 0
+        if kinds[row] == Kind.ASSISTANT:
+            said = projection.messages_of(row)
+            is_stopped = bool(said) and said[0].get("stopReason") == "aborted"
+            return usage_total(said[0]) if is_stopped else 0
+    return 0
+
+
+def _reason(session: Session) -> CompactionReason:
+    """`overflow` when the last answer shows that its context did not fit, though nobody said so."""
+    projection = session.projection
+    usage_row = projection.tokens().usage_at
+    if usage_row is None:
+        return "threshold"
+    [reply] = projection.messages_of(usage_row)
+    is_own = session.chosen.model == (reply.get("provider"), reply.get("model"))
+    has_overflowed = is_own and has_outgrown(reply, window_of(session))
+    return "overflow" if has_overflowed else "threshold"
 
 
 def _is_thrashing(session: Session) -> bool:
@@ -101,7 +140,7 @@ def _is_thrashing(session: Session) -> bool:
     if selection.compaction_row == ROOT:
         return False
     kinds = session.tree.heads.kinds
-    after = selection.rows[1 + selection.kept_count :]
+    after = selection.rows[selection.kept_end :]
     return sum(kinds[row] == Kind.ASSISTANT for row in after) <= 1
 
 
@@ -131,7 +170,7 @@ def recovery_of_reply(session: Session, reply: JsonObject) -> Recovery | None:
 
     A reply of another model than the session's own says nothing of the room there is now.
     """
-    if not session.compaction.enabled or session.model != (
+    if not session.chosen.compaction.enabled or session.chosen.model != (
         reply.get("provider"),
         reply.get("model"),
     ):
@@ -140,7 +179,7 @@ def recovery_of_reply(session: Session, reply: JsonObject) -> Recovery | None:
 
 
 async def recover(
-    session: Session, recovery: Recovery, reply_id: str, is_first: bool, stop: StopSignal
+    session: Session, recovery: Recovery, reply_id: str, is_first: bool, stop: Stop
 ) -> bool:
     """Make room for a reply that failed for lack of it: omit it, compact; whether to ask again.
 
@@ -148,7 +187,7 @@ async def recover(
     when there is nothing to compact.
     """
     told = CompactionEnded("overflow", tokens_before=session.projection.tokens().total)
-    if not session.compaction.enabled or stop.is_set():
+    if not session.chosen.compaction.enabled or stop.is_set():
         return False
     if not is_first:
         failure = Refused("recovery_exhausted", f"the {recovery} came again after a compaction")
@@ -172,7 +211,7 @@ async def recover(
     try:
         await carry_out(session, plan, order, stop)
     except Failure as failure:
-        if isinstance(failure, Outside) and failure.reason != "summary_failed":
+        if isinstance(failure, Outside) and failure.reason not in PASSING:
             raise
         return False
     return True

@@ -5,13 +5,16 @@ is next run, and until then its state says so. What the user ran in a shell mean
 when no call can wait for its result.
 """
 
-from pi_rpc.core.entries import message_body
+from pi_rpc.core.entries import body_of_message
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.events import Diagnostic, DiagnosticTold, MessageEnded, MessageStarted
 from pi_rpc.core.messages import JsonObject, ToolOutcome, text_block, tool_result_message
 from pi_rpc.core.pairing import interrupted_calls
 from pi_rpc.core.versions import files_after_calls
+from pi_rpc.session.binding import bind_before_commands
+from pi_rpc.session.deferring import bind_after_commands
 from pi_rpc.session.session import Session
+from pi_rpc.session.versioning import record_waiting_effects
 
 INTERRUPTED = (
     "There is no result: the run was interrupted before the call had ended, or the result is on "
@@ -36,21 +39,36 @@ async def record_shell_results(session: Session) -> str | None:
     taken, session.unwritten = session.unwritten, []
     if not taken:
         return None
-    before = session.leaf_row
     try:
+        await bind_before_commands(session)
+        before = session.leaf_row
         written = await _record(session, taken)
     except BaseException:
         session.unwritten[:0] = taken
         raise
-    session.files = files_after_calls(
-        session.tree, session.files, before, session.leaf_row, marked=True
+    session.standing.files = files_after_calls(
+        session.tree, session.standing.files, before, session.leaf_row, marked=True
     )
+    await bind_after_commands(session)
     return written[-1]
+
+
+async def record_added(session: Session) -> None:
+    """Write down messages beside the user's that waited for the turn to be over."""
+    taken, session.queues.after_turn = session.queues.after_turn, []
+    if not taken:
+        return
+    try:
+        await _record(session, taken)
+    except BaseException:
+        session.queues.after_turn[:0] = taken
+        raise
 
 
 async def record_last_shell_results(session: Session) -> None:
     """Write down what still waits when a runtime ends; what cannot be stored is told and lost."""
     try:
+        await record_waiting_effects(session)
         await record_shell_results(session)
     except Failure as failure:
         lost = ", ".join(str(message["command"]) for message in session.unwritten)
@@ -59,7 +77,7 @@ async def record_last_shell_results(session: Session) -> None:
 
 
 async def _record(session: Session, messages: list[JsonObject]) -> list[str]:
-    entries = await session.record(*(message_body(message) for message in messages))
+    entries = await session.record(*(body_of_message(message) for message in messages))
     for entry, message in zip(entries, messages, strict=True):
         session.tell(MessageStarted(message["role"]))
         session.tell(MessageEnded(entry.id, message), weight=len(str(message)))

@@ -7,14 +7,17 @@ from typing import Literal
 
 import msgspec
 
+from pi_rpc.core.branches import segment
 from pi_rpc.core.branching import NavigationPlan, plan_navigation
 from pi_rpc.core.context_edits import plan_context_edit
 from pi_rpc.core.entries import Body, Entry, cursor, label, session_info
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.events import Environment, LabelChanged, LeafMoved, SessionRenamed
+from pi_rpc.core.hooks import BeforeTree
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.tree import ROOT
-from pi_rpc.session.hooking import ask_before
+from pi_rpc.session.checkpointing import bind_left
+from pi_rpc.session.hooking import ask_before_tree
 from pi_rpc.session.restoring import restore_for_move
 from pi_rpc.session.session import Session
 from pi_rpc.session.summarising import SummaryWish, branch_summary
@@ -57,7 +60,7 @@ async def navigate(
     session.refuse_unless_quiet()
     session.refuse_unless_writable()
     session.tree.row_or_root(target_id)
-    await ask_before(session, "session/before_tree", {"targetId": target_id})
+    wish, label_text, given = await _as_hooks_want(session, target_id, label_text, wish)
     with session.acting("navigate"):
         tree = session.tree
         target_row = tree.row_or_root(target_id)
@@ -68,7 +71,9 @@ async def navigate(
         if wish is not None:
             ancestor = tree.common_ancestor(session.leaf_row, target_row)
             with session.summarising() as live:
-                left = await branch_summary(session, session.leaf_row, ancestor, wish, live.stop)
+                left = await branch_summary(
+                    session, session.leaf_row, ancestor, wish, live.stop, given=given
+                )
             if left is not None:
                 environment = await _prepared(session, plan, restore)
                 mark = _mark(session, plan, target_id, environment)
@@ -98,15 +103,38 @@ async def navigate(
         return Navigated(session.leaf_id, plan.draft, environment, summary=made)
 
 
+async def _as_hooks_want(
+    session: Session, target_id: str | None, label_text: str | None, wish: SummaryWish | None
+) -> tuple[SummaryWish | None, str | None, str | None]:
+    """The wish and the label as hooks leave them, and the summary that one gave."""
+    if not session.around.consulting.has_hooks("session/before_tree"):
+        return wish, label_text, None
+    tree = session.tree
+    ancestor = tree.common_ancestor(session.leaf_row, tree.row_or_root(target_id))
+    told = BeforeTree(
+        target_id=target_id,
+        leaf_id=session.leaf_id,
+        ancestor_id=tree.id_or_none(ancestor),
+        left_count=len(segment(tree, session.leaf_row, ancestor)),
+        wants_summary=wish is not None,
+        instructions="" if wish is None else wish.focus,
+    )
+    said = await ask_before_tree(session, told)
+    if wish is not None and said.instructions is not None:
+        wish = msgspec.structs.replace(wish, focus=said.instructions)
+    return wish, label_text or said.label, said.summary
+
+
 async def _prepared(session: Session, plan: NavigationPlan, restore: Restore) -> Environment:
     """How the files will stand to the new leaf, brought there first if that is wanted."""
-    abandoned = departed(session, plan.leaf_row)
+    states = await bind_left(session, plan.leaf_row)
+    abandoned = await departed(session, plan.leaf_row)
     if restore == "try":
         environment = await restore_for_move(session, plan.leaf_row, abandoned)
     else:
-        environment = await verdict_at(session, plan.leaf_row, abandoned)
+        environment = await verdict_at(session, plan.leaf_row, abandoned, states=states)
     if session.workspace is not None:
-        session.abandoned, session.checked = abandoned, environment
+        session.standing.abandoned, session.standing.checked = abandoned, environment
     return environment
 
 
@@ -139,7 +167,7 @@ def _mark(
 
 def _told_of_world(session: Session, mark: Body) -> list[Body]:
     # What a cursor says of the world must outlast this process, whatever else makes the move hold.
-    return [mark] if session.abandoned or session.bindings.all() else []
+    return [mark] if session.standing.abandoned or session.bindings.all() else []
 
 
 async def set_label(session: Session, target_id: str, text: str | None) -> Entry:

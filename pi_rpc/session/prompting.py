@@ -12,10 +12,12 @@ import msgspec
 
 from pi_rpc.core.errors import Busy, Invalid, Missing, Refused
 from pi_rpc.core.events import Outcome, QueueMode
-from pi_rpc.core.messages import Block, JsonObject, user_message
+from pi_rpc.core.messages import Block, JsonObject, blocks_of, text_block, user_message
 from pi_rpc.core.turns import QueueModes, QueueName, Stopped
+from pi_rpc.session.live import LivePass, LiveRun
+from pi_rpc.session.queues import Queued
 from pi_rpc.session.running import run_until_settled
-from pi_rpc.session.session import LiveRun, Queued, Session
+from pi_rpc.session.session import Session
 
 WhenBusy = Literal["refuse", "steer", "followUp"]
 Disposition = Literal["started", "queued", "handled"]
@@ -54,17 +56,25 @@ def prompt(
             raise Busy("run_in_progress", "a run is going on", runId=session.run.run_id)
         queue: QueueName = "steering" if when_busy == "steer" else "followUp"
         return enqueue(session, queue, text, images)
-    if session.model is None:
-        raise Refused("no_model", "no model is chosen, and none is usable by itself")
-    session.around.models.provider_of(*session.model)
-    refuse_unless_acknowledged(session)
     message = user_message(text, images, session.around.clock.now_ms())
-    return Admission(_start(session, tasks, message).run_id, "started")
+    return Admission(start_run(session, tasks, message).run_id, "started")
+
+
+def start_run(session: Session, tasks: anyio.abc.TaskGroup, message: JsonObject) -> LiveRun:
+    """Start a run with a message; nothing holds the session.
+
+    Raises Refused `no_model`, `no_key` or `drift_not_acknowledged`, Missing `model_not_found`.
+    """
+    if session.chosen.model is None:
+        raise Refused("no_model", "no model is chosen, and none is usable by itself")
+    session.around.models.provider_of(*session.chosen.model)
+    refuse_unless_acknowledged(session)
+    return _start(session, tasks, message)
 
 
 def _start(session: Session, tasks: anyio.abc.TaskGroup, message: JsonObject) -> LiveRun:
-    run_id, makes_room = session.around.ids.unique_id(), session.compaction.enabled
-    run = LiveRun(run_id, session.retry, makes_room=makes_room)
+    run_id, makes_room = session.around.ids.unique_id(), session.chosen.compaction.enabled
+    run = LiveRun(run_id, session.chosen.retry, makes_room=makes_room)
     session.run = run
     tasks.start_soon(run_until_settled, session, run, message)
     return run
@@ -72,7 +82,7 @@ def _start(session: Session, tasks: anyio.abc.TaskGroup, message: JsonObject) ->
 
 def refuse_unless_acknowledged(session: Session) -> None:
     """Raise Refused `drift_not_acknowledged` where that is the rule and a drift was not noted."""
-    if session.around.require_acknowledge and session.has_drifted:
+    if session.around.require_acknowledge and session.standing.has_drifted:
         status = session.environment.status
         text = "the files may not stand as the conversation has them; acknowledge that first"
         raise Refused("drift_not_acknowledged", text, status=status)
@@ -83,8 +93,8 @@ def start_from_queue(session: Session, tasks: anyio.abc.TaskGroup) -> LiveRun | 
     if session.is_moving:
         return None
     came, session.has_words_waiting = session.has_words_waiting, False
-    waiting = session.steering or session.follow_up
-    if not came or not waiting or session.run or session.closed or session.model is None:
+    waiting = session.queues.steering or session.queues.follow_up
+    if not came or not waiting or session.run or session.closed or session.chosen.model is None:
         return None
     first = waiting.pop(0)
     session.tell_queues()
@@ -103,20 +113,26 @@ def enqueue(
     session.refuse_unless_writable()
     if not text and not images:
         raise Invalid("empty_prompt", "a message needs a text or an image")
-    waiting = session.queue(queue)
+    message = user_message(text, images, session.around.clock.now_ms())
+    item = wait_in_queue(session, queue, text, message)
+    session.has_words_waiting = session.live_pass is not None
+    return Admission(session.run.run_id if session.run else None, "queued", item.id)
+
+
+def wait_in_queue(session: Session, queue: QueueName, text: str, message: JsonObject) -> Queued:
+    """Let a message wait; `text` is what is told of it. Raises Refused `queue_full`."""
+    waiting = session.queues.named(queue)
     if len(waiting) >= QUEUED_MAX:
         raise Refused("queue_full", "too many messages wait already", limit=QUEUED_MAX)
-    message = user_message(text, images, session.around.clock.now_ms())
     item = Queued(session.around.ids.unique_id(), text, message)
     waiting.append(item)
-    session.has_words_waiting = session.live_pass is not None
     session.tell_queues()
-    return Admission(session.run.run_id if session.run else None, "queued", item.id)
+    return item
 
 
 def remove_queued(session: Session, item_id: str) -> Queued:
     """Take one waiting message back. Raises Missing `queue_item_not_found`."""
-    for waiting in (session.steering, session.follow_up):
+    for waiting in (session.queues.steering, session.queues.follow_up):
         for item in waiting:
             if item.id == item_id:
                 waiting.remove(item)
@@ -127,9 +143,9 @@ def remove_queued(session: Session, item_id: str) -> Queued:
 
 def clear_queues(session: Session) -> tuple[list[Queued], list[Queued]]:
     """Take all waiting messages back: steering and follow-ups."""
-    cleared = (list(session.steering), list(session.follow_up))
-    session.steering.clear()
-    session.follow_up.clear()
+    cleared = (list(session.queues.steering), list(session.queues.follow_up))
+    session.queues.steering.clear()
+    session.queues.follow_up.clear()
     if any(cleared):
         session.tell_queues()
     return cleared
@@ -138,8 +154,8 @@ def clear_queues(session: Session) -> tuple[list[Queued], list[Queued]]:
 def queues_object(session: Session) -> JsonObject:
     """Both queues as they are told."""
     return {
-        "steering": [item.as_object() for item in session.steering],
-        "followUp": [item.as_object() for item in session.follow_up],
+        "steering": [item.as_object() for item in session.queues.steering],
+        "followUp": [item.as_object() for item in session.queues.follow_up],
     }
 
 
@@ -149,7 +165,7 @@ def edit_queued(session: Session, item_id: str, text: str | None, place: int | N
     Its images stay. Places count from 0; one beyond the end is the end. Raises Missing
     `queue_item_not_found`, Invalid `empty_prompt`.
     """
-    for waiting in (session.steering, session.follow_up):
+    for waiting in (session.queues.steering, session.queues.follow_up):
         for at, item in enumerate(waiting):
             if item.id != item_id:
                 continue
@@ -162,9 +178,11 @@ def edit_queued(session: Session, item_id: str, text: str | None, place: int | N
 
 
 def _reworded(item: Queued, text: str) -> Queued:
-    images = [block for block in item.message["content"] if block.get("type") == "image"]
+    images = [block for block in blocks_of(item.message) if block.get("type") == "image"]
     if not text and not images:
         raise Invalid("empty_prompt", "a message needs a text or an image")
+    if item.message["role"] != "user":
+        return Queued(item.id, text, item.message | {"content": [text_block(text), *images]})
     return Queued(item.id, text, user_message(text, images, item.message["timestamp"]))
 
 
@@ -173,11 +191,13 @@ def configure_queues(
 ) -> QueueModes:
     """Choose how many waiting messages go with one request; None leaves a mode as it is."""
     session.refuse_if_moving()
-    modes = session.queue_modes
-    session.queue_modes = QueueModes(steering or modes.steering, follow_up or modes.follow_up)
-    if session.queue_modes != modes:
+    modes = session.chosen.queue_modes
+    session.chosen.queue_modes = QueueModes(
+        steering or modes.steering, follow_up or modes.follow_up
+    )
+    if session.chosen.queue_modes != modes:
         session.tell_queues()
-    return session.queue_modes
+    return session.chosen.queue_modes
 
 
 async def abort(session: Session, run_id: str | None = None) -> Outcome | None:
@@ -223,16 +243,21 @@ def stop(run: LiveRun) -> None:
 
 
 async def abort_retry(session: Session, run_id: str | None = None) -> Outcome | None:
-    """Give up the retry that is waited for, and wait until its run has settled.
+    """Give up the retry that is waited for, of a request or of a summary, and wait for the end.
 
-    Raises Refused `no_retry` when none is waited for, Conflict `run_conflict` when another run is
-    live than the one meant.
+    The outcome of its run once that has settled; None for a summary outside of runs. Raises Refused
+    `no_retry` when none is waited for, Conflict `run_conflict` when another run is live than the
+    one meant.
     """
     run = session.run_named(run_id)
-    if run is None or run.pause is None:
+    live = session.live_pass if run is None else run
+    if live is None or live.pause is None:
         raise Refused("no_retry", "no retry is being waited for")
-    run.pause.set()
-    return await wait_until_settled(session, run.run_id)
+    live.pause.set()
+    if isinstance(live, LivePass):
+        await live.ended.wait()
+        return None
+    return await wait_until_settled(session, live.run_id)
 
 
 async def wait_until_settled(session: Session, run_id: str | None = None) -> Outcome | None:

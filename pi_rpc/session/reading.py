@@ -13,10 +13,10 @@ import msgspec
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.policy import OURS
-from pi_rpc.core.ports import Store, StoredSession
+from pi_rpc.core.ports.store import Store, StoredSession
 from pi_rpc.core.projection import LiveProjection
-from pi_rpc.core.stats import SessionCount
 from pi_rpc.core.tree import Tree
+from pi_rpc.session.counting import Counting
 from pi_rpc.session.folders import real_path
 from pi_rpc.session.session import Session
 
@@ -32,7 +32,7 @@ class View(msgspec.Struct, frozen=True):
     stored: StoredSession
     live: Session | None
     projection: LiveProjection
-    counted: SessionCount
+    counted: Counting
 
     @property
     def header(self) -> Header:
@@ -40,7 +40,7 @@ class View(msgspec.Struct, frozen=True):
         return self.stored.header
 
 
-_Kept = tuple[StoredSession, Tree, LiveProjection, SessionCount]
+_Kept = tuple[StoredSession, Tree, LiveProjection, Counting]
 
 
 class LiveSessions(Protocol):
@@ -69,9 +69,12 @@ class Reader:
         """Raises Missing `session_not_found`, Invalid `not_a_session`, Outside."""
         live = self.live_of(which)
         if live is not None:
+            await live.load()
             if not live.stored.writable:
                 await live.follow_file()
-            return View(live.tree, live.leaf_row, live.stored, live, live.projection, live.counted)
+            return View(
+                live.tree, live.leaf_row, live.stored, live, live.projection, live.history.counted
+            )
         async with self._reading:
             key = str(which)
             kept = self._kept.pop(key, None)
@@ -79,9 +82,9 @@ class Reader:
                 kept = await self._refreshed(kept)
             if kept is None:
                 stored = await self._store.open(which, "read")
-                tree = Tree(stored.heads, stored.line)
+                tree = Tree(stored.heads, stored.line, stored.block)
                 projection = LiveProjection(tree, tree.stored_leaf(), OURS)
-                kept = (stored, tree, projection, SessionCount(tree))
+                kept = (stored, tree, projection, Counting(tree))
             self._kept[key] = kept
             while len(self._kept) > KEPT_VIEWS_MAX:
                 await self._kept.pop(next(iter(self._kept)))[0].close()
@@ -96,6 +99,7 @@ class Reader:
         for session in self._live.sessions:
             path = session.stored.path
             if meant is not None and path is not None and real_path(path) == meant:
+                session.is_needed = True
                 return session
         return None
 

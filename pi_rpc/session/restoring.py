@@ -5,7 +5,8 @@ Promises
 - What will be changed is written down before it is, so that a crash in the middle can be told.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 
 import anyio
 import msgspec
@@ -15,15 +16,20 @@ from pi_rpc.core.entries import Body
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.events import Environment, WorkspaceRestored
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import Snapshot, Workspace
+from pi_rpc.core.ports.workspace import Snapshot, Workspace
 from pi_rpc.core.restoring import Denied, Own, OwnChanges, RestorePlan, own_changes, plan_restore
+from pi_rpc.core.scopes import ScopeRestored
+from pi_rpc.session.checkpointing import bound_scopes, restore_scopes
 from pi_rpc.session.session import Session
 from pi_rpc.session.versioning import (
     bound_version,
+    elsewhere,
     forget_abandoned,
     verdict_at,
     workspace_of,
 )
+
+log = logging.getLogger(__name__)
 
 PATHS_TOLD_MAX = 1000
 """How many restored paths one event names."""
@@ -40,21 +46,34 @@ class Restoring(msgspec.Struct, frozen=True):
     confirmed: Sequence[str] = ()
     """Paths to restore although somebody changed them since."""
     dry_run: bool = False
+    scopes: Mapping[str, str] | None = None
+    """Versions that scopes of providers are to go to, and the files only if they are named too.
+
+    None is each one's at the leaf, unless a version of the files or paths are named.
+    """
 
 
-class Restored(msgspec.Struct, frozen=True):
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a restore."""
 
-    version: str
-    safety_version: str
-    restored: Sequence[str]
-    refused: Sequence[Denied]
-    left: Sequence[Denied]
     environment: Environment
+    version: str | None = None
+    """None where only scopes were meant."""
+    safety_version: str | None = None
+    restored: Sequence[str] = ()
+    refused: Sequence[Denied] = ()
+    left: Sequence[Denied] = ()
+    scopes: Mapping[str, ScopeRestored] = {}
+
+    @property
+    def by(self) -> dict[str, str]:
+        """What brought which scope where it is."""
+        moved = [name for name, one in self.scopes.items() if one.reason == "restored"]
+        return dict.fromkeys([*moved, *(["files"] if self.restored else [])], "restore")
 
 
 async def restore(session: Session, asked: Restoring) -> Restored:
-    """Bring files back to a version, or only say what would be done.
+    """Bring files and scopes back to a version, or only say what would be done.
 
     Raises Busy, Locked, Missing `version_not_found` or `entry_not_found`, Refused `not_bound`, and
     what the workspace does; then nothing was touched.
@@ -62,23 +81,50 @@ async def restore(session: Session, asked: Restoring) -> Restored:
     with session.acting("restore"):
         session.refuse_unless_writable()
         leaf_row = session.leaf_row
-        version = asked.version
-        if version is None:
-            row = leaf_row if asked.leaf_id is None else session.tree.row_of(asked.leaf_id)
-            version = bound_version(session, row)
+        row = leaf_row if asked.leaf_id is None else session.tree.row_of(asked.leaf_id)
+        scopes = _scopes_meant(session, asked, row)
+        version = _version_meant(session, asked, row, bool(scopes))
         with anyio.CancelScope(shield=True):
-            done = await _restored(session, version, asked)
+            done = Restored(environment=session.environment)
+            if version is not None:
+                done = await _restored(session, version, asked)
+            gone = await restore_scopes(session, scopes, dry_run=asked.dry_run)
+            done = msgspec.structs.replace(done, scopes=gone)
             if not asked.dry_run and not done.refused:
                 # Whoever asks for the files back has seen what else was on that route.
                 await forget_abandoned(session)
-            by = "restore" if done.restored and not asked.dry_run else None
-            environment = await verdict_at(session, leaf_row, session.abandoned, by=by)
+            by = {} if asked.dry_run else done.by
+            environment = await verdict_at(session, leaf_row, session.standing.abandoned, by=by)
             done = msgspec.structs.replace(done, environment=environment)
         if not asked.dry_run:
-            session.checked = environment
-            session.has_drifted = session.has_drifted and environment.status != "restored"
+            session.standing.checked = environment
+            session.standing.has_drifted &= environment.status != "restored"
             _tell_restored(session, done)
         return done
+
+
+def _scopes_meant(session: Session, asked: Restoring, row: int) -> dict[str, str]:
+    if asked.scopes is not None:
+        return {**asked.scopes}
+    if asked.version is not None or asked.paths is not None:
+        return {}
+    return _bound(session, row)
+
+
+def _bound(session: Session, row: int) -> dict[str, str]:
+    bound = bound_scopes(session, row)
+    return {scope: version for scope, version in bound.items() if version is not None}
+
+
+def _version_meant(session: Session, asked: Restoring, row: int, has_scopes: bool) -> str | None:
+    if asked.version is not None:
+        return asked.version
+    are_files_named = asked.leaf_id is not None or asked.paths is not None
+    if asked.scopes is not None and not are_files_named:
+        return None
+    if has_scopes and asked.paths is None and session.bindings.of_leaf(row) is None:
+        return None
+    return bound_version(session, row)
 
 
 async def restore_for_move(
@@ -88,24 +134,26 @@ async def restore_for_move(
 
     Whatever fails leaves the move as it is: the verdict tells.
     """
-    by = None
-    if session.workspace is not None and session.bindings.of_leaf(leaf_row) is not None:
-        try:
-            with anyio.CancelScope(shield=True):
+    done = Restored(environment=session.environment)
+    with anyio.CancelScope(shield=True):
+        if session.workspace is not None and session.bindings.of_leaf(leaf_row) is not None:
+            try:
                 done = await _restored(session, bound_version(session, leaf_row), Restoring())
-            if done.restored:
-                by = "restore"
-                _tell_restored(session, done)
-            if not done.refused:
-                abandoned.clear()
-        except Failure:
-            by = None
-    return await verdict_at(session, leaf_row, abandoned, by=by)
+                if not done.refused:
+                    abandoned.clear()
+            except Failure as failure:
+                log.info("the files of %s stay: %s", session.session_id, failure)
+        gone = await restore_scopes(session, _bound(session, leaf_row))
+    done = msgspec.structs.replace(done, scopes=gone)
+    if done.by:
+        _tell_restored(session, done)
+    return await verdict_at(session, leaf_row, abandoned, by=done.by)
 
 
 async def _restored(session: Session, version: str, asked: Restoring) -> Restored:
     workspace = workspace_of(session)
     safety = await workspace.snapshot()
+    await _fetch(session, workspace, version)
     changes = await workspace.compare(safety.version, version)
     own = await _own(session, workspace)
     paths = None if asked.paths is None else set(asked.paths)
@@ -139,19 +187,38 @@ def _restore_bodies(
             version,
             before=safety.version,
             changes=changes[start : start + CHANGES_STORED_MAX],
+            folder=str(session.cwd),
         )
         for start in range(0, len(changes), CHANGES_STORED_MAX)
     ]
 
 
+async def _fetch(session: Session, workspace: Workspace, version: str) -> None:
+    """Keep a version here that was named in another folder."""
+    for bound in session.bindings.all():
+        there = elsewhere(session, workspace, bound) if bound.version == version else None
+        if there is not None:
+            await workspace.fetch(there, version)
+            return
+
+
 async def _own(session: Session, workspace: Workspace) -> dict[str, Own]:
-    bindings = session.bindings.all()
+    """What this session did to the files of its folder."""
+    bindings = [one for one in session.bindings.all() if _is_here(session, workspace, one)]
     if not any(binding.more for binding in bindings):
         return own_changes(bindings)
     own = OwnChanges()
     for binding in bindings:
         own.learn(binding, await _all_changes(binding, workspace))
     return own.paths
+
+
+def _is_here(session: Session, workspace: Workspace, bound: Binding) -> bool:
+    # In a work tree that was made for it everything is there because of the session.
+    worktrees = session.around.worktrees
+    if worktrees is not None and worktrees.top_of(session.cwd) is not None:
+        return True
+    return elsewhere(session, workspace, bound) is None
 
 
 async def _all_changes(binding: Binding, workspace: Workspace) -> Sequence[Change]:

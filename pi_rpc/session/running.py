@@ -16,11 +16,12 @@ import anyio
 from pi_rpc.agent.asking import Asking
 from pi_rpc.agent.background import Background
 from pi_rpc.agent.calling import CallEnded, Calling, CallProgressed, CallStarted, Place
-from pi_rpc.core.consultations import AddedMessage
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.entries import (
     Body,
+    body_of_message,
     context_edit,
-    message_body,
+    custom_message,
     model_change,
     thinking_level_change,
 )
@@ -40,15 +41,14 @@ from pi_rpc.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from pi_rpc.core.hooks import RunSettledTold
 from pi_rpc.core.messages import (
     JsonObject,
     ToolCall,
-    ToolDeclaration,
     ToolOutcome,
     tool_calls_of,
 )
-from pi_rpc.core.ports import ModelRequest
-from pi_rpc.core.prompt import Declared, declared_for, declared_in, system_patch, with_sections
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.core.reply import BlockStarted, Fold, Piece, ReplyError
 from pi_rpc.core.retrying import error_of
 from pi_rpc.core.turns import (
@@ -77,14 +77,16 @@ from pi_rpc.core.turns import (
     Waited,
 )
 from pi_rpc.core.versions import files_after_calls
+from pi_rpc.session.attending import Attending, payload_hooks, prepare_run, tell_settled
 from pi_rpc.session.binding import RunVersions
-from pi_rpc.session.consulted_tools import active_tools, tools_of_run
+from pi_rpc.session.declaring import Declaring
 from pi_rpc.session.deltas import Deltas
-from pi_rpc.session.hooking import prepare_run
+from pi_rpc.session.live import LiveRun
 from pi_rpc.session.making_room import compact_if_due, recover, recovery_of_reply
-from pi_rpc.session.mending import answer_interrupted_calls, record_shell_results
-from pi_rpc.session.preferring import prefer_again, prompt_parts
-from pi_rpc.session.session import LiveRun, Queued, Session, failure_object
+from pi_rpc.session.mending import answer_interrupted_calls, record_added, record_shell_results
+from pi_rpc.session.preferring import asking_settings, prefer_again, tool_settings
+from pi_rpc.session.queues import Queued
+from pi_rpc.session.session import Session, failure_object
 from pi_rpc.session.versioning import SESSION_VARIABLE, note_for_model
 
 log = logging.getLogger(__name__)
@@ -101,6 +103,7 @@ async def run_until_settled(session: Session, live: LiveRun, message: JsonObject
             outcome = await runner.obey(message, RunVersions(session, tasks))
         if outcome == "failed" and runner.reply_error is not None:
             error = reply_failure(runner.reply_error)
+        await record_added(session)
         await record_shell_results(session)
     except Failure as failure:
         outcome, error = "failed", failure_object(failure)
@@ -112,6 +115,7 @@ async def run_until_settled(session: Session, live: LiveRun, message: JsonObject
     finally:
         runner.put_back()
         _settle(session, live, outcome, error)
+    await tell_settled(session, RunSettledTold(run_id=live.run_id, outcome=outcome, error=error))
 
 
 def _settle(session: Session, live: LiveRun, outcome: Outcome, error: JsonObject | None) -> None:
@@ -151,16 +155,19 @@ class _Runner:
         """Why the last reply failed, if it did."""
         self.taken: list[tuple[QueueName, Queued]] = []
         """Words that left their queue and are not stored yet."""
-        self.sections: dict[str, str | None] = {}
-        """Sections of the prompt as hooks want them in this run."""
+        self.declaring = Declaring(session)
+        self.attending = Attending(session, live)
         self.added: list[Body] = []
-        """Messages of hooks that go behind the prompt and are not stored yet."""
+        """Messages that go behind the prompt and are not stored yet."""
+        self.added_waited = 0
+        """How many of them waited for a prompt."""
 
     async def obey(self, message: JsonObject, versions: RunVersions) -> Outcome:
         self.versions = versions
         versions.begin()
         session, run_id = self.session, self.live.run_id
         await answer_interrupted_calls(session)
+        await record_added(session)
         await record_shell_results(session)
         await self._record_choices()
         await prefer_again(session)
@@ -178,6 +185,8 @@ class _Runner:
                     await self._record(messages)
                 case Ask(stopped=stopped):
                     if not stopped:
+                        if self.declaring.may_have_changed:
+                            await self._declare()
                         await compact_if_due(session, self.live.stop)
                     reply = await self._reply(stopped)
                     self.reply_error = error_of(reply)
@@ -187,7 +196,10 @@ class _Runner:
                     outcomes = await self._call(calls)
                     commands.extend(feed(Ran(outcomes, session.around.clock.now_ms())))
                 case Drain(queue=queue):
-                    commands.extend(feed(Drained(self._drained(queue))))
+                    drained = self._drained(queue)
+                    if queue == "followUp" and not drained and await self.attending.nothing_left():
+                        drained = self._drained("steering") or self._drained("followUp")
+                    commands.extend(feed(Drained(drained)))
                 case EndTurn(number=number):
                     await self._end_turn(number)
                 case EndAttempt(next=following):
@@ -230,52 +242,58 @@ class _Runner:
         """Write down model and thinking level where the branch implies others."""
         session = self.session
         bodies: list[Body] = []
-        if session.model is not None and session.projection.model != session.model:
-            bodies.append(model_change(*session.model))
-        if session.projection.thinking_level != session.thinking_level:
-            bodies.append(thinking_level_change(session.thinking_level))
+        if session.chosen.model is not None and session.projection.model != session.chosen.model:
+            bodies.append(model_change(*session.chosen.model))
+        if session.projection.thinking_level != session.chosen.thinking_level:
+            bodies.append(thinking_level_change(session.chosen.thinking_level))
         if bodies:
             await session.record(*bodies)
 
     async def _prepare(self, message: JsonObject) -> None:
         """Let hooks add to the run. A run that one refuses has its words stored all the same."""
+        session, declaring = self.session, self.declaring
         try:
-            prepared = await prepare_run(self.session, message, self.live.stop)
+            prepared = await prepare_run(session, message, declaring.active_names, self.live.stop)
         except Stopped:
             # What was prompted is stored, and answered by an aborted reply.
             return
         except Failure:
-            await self.session.record(message_body(message))
+            await session.record(body_of_message(message))
             raise
-        self.sections = prepared.sections
-        note = await note_for_model(self.session)
+        declaring.sections, declaring.tool_names = prepared.sections, prepared.tools
+        declaring.system_prompt = prepared.system_prompt
+        note = await note_for_model(session)
         messages = prepared.messages if note is None else [*prepared.messages, note]
-        self.added = [custom_message(one) for one in messages]
+        waited = session.queues.next_prompt if message["role"] == "user" else []
+        self.added_waited = len(waited)
+        self.added = [
+            *(body_of_message(one) for one in waited),
+            *(custom_message(one) for one in messages),
+        ]
 
     def _starting(self, message: JsonObject) -> list[JsonObject]:
-        now = self.session.around.clock.now_ms()
-        patch = system_patch(self._declared(), self._wanted(), now)
+        patch = self.declaring.patch()
         return [message] if patch is None else [patch, message]
 
-    def _wanted(self) -> Declared:
-        session = self.session
-        tools, parts = active_declarations(session), prompt_parts(session)
-        wanted = declared_for(str(session.cwd), tools, parts)
-        return with_sections(wanted, self.sections)
-
-    def _declared(self) -> Declared:
-        return declared_in(self.session.projection.system())
+    async def _declare(self) -> None:
+        patch = self.declaring.patch()
+        if patch is not None:
+            await self._record([patch])
 
     async def _record(self, messages: Sequence[JsonObject]) -> None:
         session = self.session
         for message in messages:
             if message["role"] == "assistant":
                 await self.versions.before_reply([call.name for call in tool_calls_of(message)])
+        messages = await self.attending.to_store(messages)
         before = session.leaf_row
-        bodies = [message_body(message) for message in messages]
+        bodies = [body_of_message(message) for message in messages]
         entries = await session.record(*bodies, *self.added)
         self.taken.clear()
         self.added.clear()
+        if self.added_waited:
+            del session.queues.next_prompt[: self.added_waited]
+            self.added_waited = 0
         for entry, message in zip(entries, messages, strict=False):
             if message["role"] != "assistant" or not self.assistant_told:
                 session.tell(MessageStarted(message["role"]))
@@ -289,32 +307,38 @@ class _Runner:
             marked = bool(self.effects)
             self.effects.clear()
             self.versions.results_recorded(marked)
-            session.files = files_after_calls(
-                session.tree, session.files, before, session.leaf_row, marked
+            session.standing.files = files_after_calls(
+                session.tree, session.standing.files, before, session.leaf_row, marked
             )
 
     async def _reply(self, stopped: bool) -> JsonObject:
         session, clock = self.session, self.session.around.clock
-        assert session.model is not None, "a run is admitted only with a model"
-        provider, model_id = session.model
+        assert session.chosen.model is not None, "a run is admitted only with a model"
+        provider, model_id = session.chosen.model
         serving = session.around.models.provider_of(provider, model_id)
         at_ms = clock.now_ms()
         if stopped:
             empty = Fold()
             empty.cut("aborted")
             return empty.message(provider, model_id, serving.api, at_ms, 0)
+        adjust = payload_hooks(session)
         request = ModelRequest(
             provider=provider,
             model_id=model_id,
-            thinking_level=session.thinking_level,
-            messages=session.projection.messages("llm"),
+            thinking_level=session.chosen.thinking_level,
+            messages=self.declaring.as_forced(await self.attending.request()),
             session_id=session.session_id,
-            script=session.script,
-            script_position=session.script_position,
+            script=session.chosen.script,
+            script_position=session.chosen.script_position,
+            adjust=adjust,
+            asking=asking_settings(session),
+            # Hooks in this process may change in place what they are shown.
+            kept=session.history.kept_by_provider if adjust is None else {},
         )
         session.last_asked_row = session.leaf_row
         self.versions.name_state_after()
         deltas = Deltas(session.hub)
+        is_held = self.attending.holds_deltas
         async with Asking(serving, request, self.live.stop) as reply:
             async for pieces in reply:
                 if not self.assistant_told:
@@ -322,11 +346,12 @@ class _Runner:
                     session.tell(MessageStarted("assistant"))
                 if self.versions.are_kept:
                     self._look_ahead(pieces)
-                deltas.tell(pieces)
+                if not is_held:
+                    deltas.tell(pieces)
                 await self._give_way()
         deltas.flush()
         if reply.script_position is not None:
-            session.script_position = reply.script_position
+            session.chosen.script_position = reply.script_position
         return reply.message(serving.api, at_ms, clock.now_ms() - at_ms)
 
     def _look_ahead(self, pieces: Sequence[Piece]) -> None:
@@ -339,16 +364,15 @@ class _Runner:
         hub, stop = self.session.hub, self.live.stop
         if stop.is_set() or not hub.is_full:
             return
-        async with Background() as tasks:
-            waiting = anyio.CancelScope()
-            tasks.start_soon(_cancel_on_stop, waiting, stop)
-            with waiting:
-                await hub.wait_until_free()
+        waiting = anyio.CancelScope()
+        with stop.calling(waiting.cancel), waiting:
+            await hub.wait_until_free()
 
     async def _call(self, calls: Sequence[ToolCall]) -> list[ToolOutcome]:
         session = self.session
-        place = Place(session.cwd, child_environment(session), session.spill_folder)
-        tools = tools_of_run(session)
+        environment = child_environment(session)
+        place = Place(session.cwd, environment, session.spill_folder, tool_settings(session))
+        tools = self.declaring.tools()
         async with Calling(
             calls,
             tools,
@@ -395,7 +419,7 @@ class _Runner:
 
     def _drained(self, queue: QueueName) -> list[JsonObject]:
         session = self.session
-        waiting = session.queue(queue)
+        waiting = session.queues.named(queue)
         # A stop may have come since the machine wanted this: it delivers nothing.
         if not waiting or self.live.stop.is_set():
             return []
@@ -408,22 +432,23 @@ class _Runner:
     def put_back(self) -> None:
         """Let words that were taken and could not be stored wait again."""
         for queue, item in reversed(self.taken):
-            self.session.queue(queue).insert(0, item)
+            self.session.queues.named(queue).insert(0, item)
         if self.taken:
             self.taken.clear()
             self.session.tell_queues()
 
     async def _end_turn(self, number: int) -> None:
+        session, live = self.session, self.live
         with anyio.CancelScope(shield=True):
-            await self.session.sync()
-        self.session.tell(
-            TurnEnded(self.live.run_id, number, self.message_id, list(self.result_ids))
-        )
+            await session.sync()
+        await self.attending.turn_ended(number, self.message_id, self.result_ids)
+        session.tell(TurnEnded(live.run_id, number, self.message_id, list(self.result_ids)))
+        await record_added(session)
 
 
 async def wait_for_retry(live: LiveRun, delay_ms: int) -> Waited:
     """Wait until a retry is due, or until somebody ends the wait."""
-    pause = live.pause = anyio.Event()
+    pause = live.pause = Stop()
     if not live.stop.is_set():
         with anyio.move_on_after(delay_ms / 1000):
             await pause.wait()
@@ -431,34 +456,12 @@ async def wait_for_retry(live: LiveRun, delay_ms: int) -> Waited:
     return Waited(given_up=pause.is_set() and not live.stop.is_set())
 
 
-async def _cancel_on_stop(scope: anyio.CancelScope, stop: anyio.Event) -> None:
-    await stop.wait()
-    scope.cancel()
-
-
-def custom_message(added: AddedMessage) -> Body:
-    """A hook's message as it is stored."""
-    fields: JsonObject = {
-        "customType": added.custom_type,
-        "content": added.content,
-        "display": added.display,
-    }
-    if added.details is not None:
-        fields["details"] = added.details
-    return Body("custom_message", fields)
-
-
-def active_declarations(session: Session) -> list[ToolDeclaration]:
-    """The tools a model is told of, in their order."""
-    return [tool.declaration for tool in active_tools(session).values()]
-
-
 def child_environment(session: Session) -> dict[str, str]:
     """Variables that tell a command which session runs it."""
     variables = {SESSION_VARIABLE: session.session_id}
     if session.stored.path is not None:
         variables["PI_SESSION_FILE"] = str(session.stored.path)
-    if session.model is not None:
-        variables["PI_PROVIDER"], variables["PI_MODEL"] = session.model
-    variables["PI_REASONING_LEVEL"] = session.thinking_level
+    if session.chosen.model is not None:
+        variables["PI_PROVIDER"], variables["PI_MODEL"] = session.chosen.model
+    variables["PI_REASONING_LEVEL"] = session.chosen.thinking_level
     return variables

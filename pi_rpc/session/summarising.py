@@ -7,18 +7,21 @@ Promises
 
 import msgspec
 
+from pi_rpc.agent.stopping import Stop
+from pi_rpc.agent.summarising import Summarised
 from pi_rpc.core.branches import conclusion, last_answer, segment
 from pi_rpc.core.entries import Body, Kind
 from pi_rpc.core.errors import Invalid, Refused
-from pi_rpc.core.file_lists import FileCount
+from pi_rpc.core.file_lists import FileCount, FileLists
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import StopSignal
 from pi_rpc.core.projection import project
-from pi_rpc.core.summary import BRANCH_PREAMBLE, OWN_DETAILS, stored_summary
+from pi_rpc.core.summary import BRANCH_PREAMBLE, OWN_DETAILS, own_details, stored_summary
 from pi_rpc.core.summary_rounds import WINDOW_WHEN_UNKNOWN, Room, branch_rounds
 from pi_rpc.core.tokens import usage_total
+from pi_rpc.core.told import Told
 from pi_rpc.core.tree import ROOT
 from pi_rpc.session.compacting import ask_for_summary, limits_of, window_of
+from pi_rpc.session.moments import in_moments
 from pi_rpc.session.session import Session
 
 FROM_ROOT = "root"
@@ -34,29 +37,37 @@ class SummaryWish(msgspec.Struct, frozen=True):
 
 
 async def branch_summary(
-    session: Session, from_row: int, ancestor_row: int, wish: SummaryWish, stop: StopSignal
+    session: Session,
+    from_row: int,
+    ancestor_row: int,
+    wish: SummaryWish,
+    stop: Stop,
+    *,
+    given: str | None = None,
 ) -> Body | None:
     """The entry that tells what came of a branch below its ancestor; None when nothing was said.
 
-    Raises Refused `no_model`, Stopped `aborted`, Outside `summary_failed`.
+    With `given` a hook has said it, and no model is asked. Raises Refused `no_model`, Stopped
+    `aborted`, Outside `summary_failed`.
     """
-    if session.model is None:
+    if session.chosen.model is None and given is None:
         raise Refused("no_model", "no model is chosen, and none is usable by itself")
     own_rows = set(segment(session.tree, from_row, ancestor_row))
     projection = project(session.tree, from_row, session.around.policy)
-    told = [
-        message
-        for _, row, message in projection.pairs()
-        if row in own_rows and message.get("role") != "system"
-    ]
+    told = Told(projection, [row for row in projection.selection.rows if row in own_rows])
     window = window_of(session)
     room = Room(window, limits_of(session).reserve_tokens, session.around.policy)
-    budget = (window or WINDOW_WHEN_UNKNOWN) - session.compaction.branch_reserve_tokens
-    rounds = branch_rounds(told, room, budget, wish.focus, wish.replaces_instructions)
-    if not rounds.history:
+    budget = (window or WINDOW_WHEN_UNKNOWN) - session.chosen.compaction.branch_reserve_tokens
+    rounds = await in_moments(
+        branch_rounds(told, room, budget, wish.focus, wish.replaces_instructions)
+    )
+    if rounds is None:
         return None
-    made = await ask_for_summary(session, rounds, stop)
-    files = _files(session, own_rows, told)
+    if given is None:
+        made = await ask_for_summary(session, rounds, stop)
+    else:
+        made = Summarised(given, None, 0)
+    files = _files_of_summaries(session, own_rows).with_more(await in_moments(told.files()))
     own: JsonObject = {
         "v": 1,
         "notesLength": len(BRANCH_PREAMBLE) + len(made.text),
@@ -67,24 +78,23 @@ async def branch_summary(
         own["instructions"] = wish.focus
     fields: JsonObject = {
         "fromId": FROM_ROOT if from_row == ROOT else session.tree.heads.id_of(from_row),
-        "summary": stored_summary(made.text, (), files.lists(), BRANCH_PREAMBLE),
-        "details": files.lists().as_details() | {OWN_DETAILS: own},
+        "summary": stored_summary(made.text, (), files, BRANCH_PREAMBLE),
+        "details": files.as_details() | {OWN_DETAILS: own},
     }
     if made.usage is not None and usage_total({"usage": made.usage}):
         fields["usage"] = made.usage
-    return Body("branch_summary", fields | {"fromHook": False})
+    return Body("branch_summary", fields | {"fromHook": given is not None})
 
 
-def _files(session: Session, own_rows: set[int], told: list[JsonObject]) -> FileCount:
+def _files_of_summaries(session: Session, own_rows: set[int]) -> FileLists:
     files = FileCount()
     kinds = session.tree.heads.kinds
     for row in own_rows:
         if kinds[row] in (Kind.BRANCH_SUMMARY, Kind.COMPACTION):
             summary = session.tree.entry(row).object
-            if summary.get("fromHook") is not True:
+            if summary.get("fromHook") is not True or own_details(summary):
                 files.add_details(summary.get("details"))
-    files.add_messages(told)
-    return files
+    return files.lists()
 
 
 async def summarize_branch(session: Session, leaf_id: str, wish: SummaryWish) -> str | None:

@@ -28,13 +28,13 @@ async def undo_compaction(session: Session) -> Undone:
     """
     with session.acting("undo"):
         session.refuse_unless_writable()
-        limit = threshold_of(session) if session.compaction.enabled else window_of(session)
+        limit = threshold_of(session) if session.chosen.compaction.enabled else window_of(session)
         plan = plan_undo(session.projection, limit)
         source_id, environment = session.leaf_id, session.environment
         copies = await _record(session, plan, environment)
         if environment.status == "restored":
             # The copies stand for the calls whose marks the folder bears.
-            session.files = FilesAt(session.leaf_row)
+            session.standing.files = FilesAt(session.leaf_row)
         visible_id = session.tree.id_or_none(session.tree.visible(session.leaf_row))
         session.tell(LeafMoved(source_id, session.leaf_id, "undo", visible_id, environment))
         session.compaction_held_off_at = None
@@ -51,7 +51,7 @@ async def _record(session: Session, plan: UndoPlan, environment: Environment) ->
     if not plan.copies and not plan.pins:
         target_id = session.tree.id_or_none(plan.below_row)
         # Only what was found by looking speaks of all that was left behind.
-        told = None if session.checked is None else msgspec.to_builtins(environment)
+        told = None if session.standing.checked is None else msgspec.to_builtins(environment)
         mark = cursor(target_id, session.leaf_id, target_id, told)
         await session.record(mark, below=plan.below_row, durable=True)
         return []

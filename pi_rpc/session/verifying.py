@@ -7,8 +7,8 @@ Promises
 
 import msgspec
 
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.ports import StopSignal
 from pi_rpc.core.recalling import (
     CHANGED_TOLD_MAX,
     FilesCheck,
@@ -22,6 +22,7 @@ from pi_rpc.core.summary_rounds import SummaryRounds
 from pi_rpc.core.verifying import Finding, Verification, verify
 from pi_rpc.session.compacting import ask_for_summary
 from pi_rpc.session.folders import on_disk
+from pi_rpc.session.moments import in_moments
 from pi_rpc.session.reading import View
 from pi_rpc.session.session import Session
 
@@ -40,7 +41,9 @@ async def verify_summary(view: View, compaction_id: str | None) -> Verified:
 
     States are compared for open sessions alone, between those bound to the path.
     """
-    checked = verify(view.tree, view.leaf_row, view.projection.policy, compaction_id)
+    checked = await in_moments(
+        verify(view.tree, view.leaf_row, view.projection.policy, compaction_id)
+    )
     cwd = str(view.live.cwd) if view.live is not None else view.header.cwd
     files = checked.files
     versions, found = await _versions(view.live, checked, cwd)
@@ -70,14 +73,14 @@ async def _versions(
 
 
 async def ask_to_restate(
-    session: Session, verified: Verified, stop: StopSignal
+    session: Session, verified: Verified, stop: Stop
 ) -> tuple[Restated, Verified]:
     """Let the model restate what a summary says; the report with where that differs.
 
     Raises Refused `no_model`, Stopped `aborted`, Outside `summary_failed`.
     """
     stored = session.tree.entry(session.tree.row_of(verified.checked.compaction_id)).object
-    rounds = SummaryRounds(str(stored.get("summary")), [Round("recall", "")], ())
+    rounds = SummaryRounds(str(stored.get("summary")), [Round("recall", ())], ())
     made = await ask_for_summary(session, rounds, stop)
     told, found = restated(verified.checked, stored, made.text)
     checked = verified.checked.with_more(found)

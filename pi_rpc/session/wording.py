@@ -6,11 +6,13 @@ Words are looked at one after another, so that they are admitted in the order th
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import anyio.abc
 
 from pi_rpc.core.errors import Failure, Invalid
 from pi_rpc.core.events import Diagnostic, DiagnosticTold
+from pi_rpc.core.hooks import Input
 from pi_rpc.core.instructions import (
     FrontmatterError,
     arguments_from,
@@ -21,8 +23,17 @@ from pi_rpc.core.instructions import (
 )
 from pi_rpc.core.messages import Block, JsonObject
 from pi_rpc.session.consulting import Answered, Offer, OfferedCommand
-from pi_rpc.session.hooking import looking, question_of, tell_resolved, words_after_hooks
+from pi_rpc.session.hooking import (
+    Words,
+    looking,
+    question_of,
+    tell_resolved,
+    words_after_hooks,
+)
 from pi_rpc.session.session import Session
+
+Way = Literal["prompt", "steer", "followUp"]
+Source = Literal["client", "extension"]
 
 
 def is_looked_at(session: Session, text: str) -> bool:
@@ -40,9 +51,11 @@ async def looked_at(
     tasks: anyio.abc.TaskGroup,
     text: str,
     images: Sequence[Block],
-    way: str,
-) -> AsyncIterator[str | None]:
-    """The words to admit inside; None when they are dealt with. `way`: prompt, steer or followUp.
+    way: Way,
+    *,
+    source: Source = "client",
+) -> AsyncIterator[Words | None]:
+    """The words to admit inside; None when they are dealt with.
 
     Raises Stopped when the session is aborted meanwhile, Invalid `command_not_queued`, and what a
     hook's refusal raises; then nothing was recorded.
@@ -57,9 +70,12 @@ async def looked_at(
                 tasks.start_soon(_run_command, session, offer, command, arguments)
                 yield None
                 return
-            payload: JsonObject = {"way": way, "images": len(images)}
-            words = await words_after_hooks(session, text, payload, stop)
-            yield None if words is None else await _expanded(session, words)
+            told = Input(text=text, images=len(images), way=way, source=source)
+            words = await words_after_hooks(session, Words(text, images), told, stop)
+            if words is None:
+                yield None
+                return
+            yield Words(await _expanded(session, words.text), words.images)
 
 
 async def _expanded(session: Session, text: str) -> str:
@@ -70,7 +86,7 @@ async def _expanded(session: Session, text: str) -> str:
     kind, name = "prompt", called[0]
     if name.startswith("skill:"):
         kind, name = "skill", name.removeprefix("skill:")
-    files = session.resources.files
+    files = session.guidance.resources.files
     found = next((one for one in files if one.kind == kind and one.name == name), None)
     if found is None:
         return text

@@ -15,9 +15,10 @@ import anyio
 import msgspec
 
 from pi_rpc.core.errors import Failure, Invalid, Refused
-from pi_rpc.core.ports import Worktrees
+from pi_rpc.core.ports.workspace import Worktrees
 from pi_rpc.session.folders import folder
-from pi_rpc.session.session import Session, Surroundings
+from pi_rpc.session.session import Session
+from pi_rpc.session.surroundings import Surroundings
 
 log = logging.getLogger(__name__)
 

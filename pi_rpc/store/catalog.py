@@ -15,7 +15,7 @@ from pi_rpc.core.codec import decode, header_from_object
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Damaged, Failure, Invalid, Missing, Refused
 from pi_rpc.core.meter import Meter
-from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.ports.store import SessionListing
 from pi_rpc.store.database import Database
 from pi_rpc.store.disk import FILE_MODE, lexical, make_folder, open_regular
 from pi_rpc.store.index import index_path
@@ -30,7 +30,6 @@ _NAMED = re.compile(r"\d{4}-\d\d-\d\dT[0-9Z-]+_(.+)\.jsonl\Z", re.ASCII)
 _READ_BYTES = 4096
 _NAME_BYTES_MAX = 255
 _CANDIDATES_TOLD_MAX = 20
-KNOWN_PATHS_MAX = 20_000
 
 
 def is_session_id(text: str) -> bool:
@@ -65,7 +64,6 @@ class Catalog:
         self.root = root
         self.flat = flat
         self._summaries = Summaries(cache)
-        self._known: dict[str, Path] = {}
 
     def folder(self, cwd: str) -> Path:
         """Where sessions of a working directory lie."""
@@ -92,33 +90,27 @@ class Catalog:
         """Every session, latest activity first; of one working directory if given."""
         here = None if cwd is None else lexical(cwd)
         files = self._distinct(self.folders() if cwd is None else [self.folder(cwd)])
-        times = {path: state.st_mtime_ns for path, state in files}
+        times = {name: state.st_mtime_ns for name, state in files}
         found = [
             listing
             for listing in self._summaries.of(files, meter)
             if here is None or self._is_of(listing.cwd, here)
         ]
         # The file's own time only breaks a tie.
-        found.sort(key=lambda each: (each.modified, times[each.path]), reverse=True)
+        found.sort(key=lambda each: (each.modified, times[each.file]), reverse=True)
         return found
 
-    def _distinct(self, folders: Iterable[Path]) -> list[tuple[Path, os.stat_result]]:
+    @staticmethod
+    def _distinct(folders: Iterable[Path]) -> list[tuple[str, os.stat_result]]:
         """Session files with what they are now, one that has several names under its first."""
-        found: dict[tuple[int, int], tuple[Path, os.stat_result]] = {}
-        for path in (path for folder in folders for path in _session_files(folder)):
-            with suppress(OSError):
-                state = os.stat(path)  # noqa: PTH116  (a path object takes longer than the call)
-                found.setdefault((state.st_dev, state.st_ino), (self._path_of(path), state))
+        found: dict[tuple[int, int], tuple[str, os.stat_result]] = {}
+        for name in (name for folder in folders for name in _session_files(folder)):
+            try:
+                state = os.stat(name)  # noqa: PTH116  (a path object takes longer than the call)
+            except OSError:
+                continue
+            found.setdefault((state.st_dev, state.st_ino), (name, state))
         return list(found.values())
-
-    def _path_of(self, name: str) -> Path:
-        # Making one takes longer than all else that is done for a file that has not changed.
-        path = self._known.get(name)
-        if path is None:
-            path = Path(name)
-            if len(self._known) < KNOWN_PATHS_MAX:
-                self._known[name] = path
-        return path
 
     def _is_of(self, cwd: str, here: str) -> bool:
         # An old header that names no directory can only have come from the folder it lies in.
@@ -264,11 +256,17 @@ def _session_files(folder: Path) -> list[str]:
     found = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(".jsonl") and not entry.name.startswith("."):
-                with suppress(OSError):
-                    if entry.is_file():
-                        found.append(entry.path)
+            name = entry.name
+            if name.endswith(".jsonl") and name[0] != "." and _is_file(entry):
+                found.append(entry.path)
     return sorted(found)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pi_rpc.core.ports import Ids
+from pi_rpc.core.ports.clock import Ids
 from pi_rpc.store.catalog import Catalog
 from pi_rpc.store.database import Database
 from pi_rpc.store.files import FileStore

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pi_rpc.core.codec import with_parent
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.heads import Heads
-from pi_rpc.core.ports import CopiedRows, NewLine, StoredSession
+from pi_rpc.core.ports.store import CopiedRows, NewLine, StoredSession
 from pi_rpc.store.disk import BLOCK_BYTES, copy_bytes, read_exactly, write_all
 
 

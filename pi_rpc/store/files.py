@@ -19,9 +19,9 @@ from anyio import to_thread
 from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Missing, Refused
 from pi_rpc.core.meter import Meter
-from pi_rpc.core.ports import (
+from pi_rpc.core.ports.clock import Ids
+from pi_rpc.core.ports.store import (
     CopiedRows,
-    Ids,
     NewLine,
     Repaired,
     SearchPage,
@@ -47,11 +47,19 @@ from pi_rpc.store.disk import (
 from pi_rpc.store.hits import Hits
 from pi_rpc.store.jsonl import FileSession
 from pi_rpc.store.lease import Lease
-from pi_rpc.store.loading import Loaded, header_line, load_to_own, load_to_read, look_into
+from pi_rpc.store.loading import (
+    Loaded,
+    Rows,
+    header_line,
+    load_to_own,
+    load_to_read,
+    look_into,
+)
 from pi_rpc.store.memory import MemorySession, memory_session
 from pi_rpc.store.publishing import publish_chunks
 from pi_rpc.store.repairing import repair_file
 from pi_rpc.store.search import Searcher
+from pi_rpc.store.syncing import Syncs
 
 THREADS_MAX = 4
 """Disk work that goes on at once; more threads would wait for the same disk."""
@@ -68,6 +76,7 @@ class FileStore:
         self._searcher = searcher
         self._ids = ids
         self._syncs = syncs
+        self._entry_syncs = Syncs() if syncs else None
         self._limiter = anyio.CapacityLimiter(THREADS_MAX)
         self._listing = anyio.CapacityLimiter(1)
         self._searching = anyio.CapacityLimiter(1)
@@ -143,9 +152,7 @@ class FileStore:
             path=real,
             fd=kept_fd,
             header=header,
-            heads=copy.heads,
-            offsets=copy.offsets,
-            lengths=copy.lengths,
+            rows=Rows(copy.heads, copy.offsets, copy.lengths),
             size=copy.size,
             scanned=copy.size,
             lines=len(copy.heads) + 1,
@@ -344,7 +351,7 @@ class FileStore:
         if isinstance(made, MemorySession):
             return made
         path, loaded, lease = made
-        return FileSession(path, loaded, lease, self._limiter, self._syncs)
+        return FileSession(path, loaded, lease, self._limiter, self._entry_syncs)
 
     async def _in_thread(
         self, work: Callable[[], _Result], limiter: anyio.CapacityLimiter | None = None

@@ -4,7 +4,7 @@ import os
 from bisect import insort
 from pathlib import Path
 
-from pi_rpc.core.ports import SearchHit, SearchPage, SessionListing
+from pi_rpc.core.ports.store import SearchHit, SearchPage, SessionListing
 from pi_rpc.core.searching import Place, Searched, SearchQuery, cursor_of, is_meant, snippet
 
 
@@ -22,7 +22,7 @@ class Hits:
         """Keep an entry if it is meant and among the first; whether it was meant."""
         if not is_meant(found, self.query):
             return False
-        place = Place(-found.at_ms, _name(session.path), offset)
+        place = Place(-found.at_ms, _name(session.file), offset)
         if self.after is None or place > self.after:
             insort(self._kept, (place, len(self._found)))
             self._found.append((found, session))
@@ -52,7 +52,7 @@ class Hits:
             [
                 SearchHit(
                     session_id=session.session_id,
-                    path=session.path,
+                    path=Path(session.file),
                     cwd=session.cwd,
                     name=session.name,
                     entry_id=one.entry_id,
@@ -66,6 +66,6 @@ class Hits:
         )
 
 
-def _name(path: Path) -> str:
+def _name(path: str) -> str:
     # A letter for each byte, so that the order is the same here and in the index.
     return os.fsencode(path).decode("latin-1")

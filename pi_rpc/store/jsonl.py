@@ -10,7 +10,9 @@ Promises
 """
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from operator import add
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,21 +20,31 @@ import anyio
 from anyio import to_thread
 
 from pi_rpc.core.errors import Conflict, Damaged, Locked, Outside, Refused
-from pi_rpc.core.heads import UNSORTED_ROWS_MAX
-from pi_rpc.core.ports import NewLine
+from pi_rpc.core.heads import UNSORTED_ROWS_MAX, Heads
+from pi_rpc.core.ports.store import NewLine
 from pi_rpc.store.copying import FileRows, check_lines
-from pi_rpc.store.disk import failing_as, outside, read_exactly, sync_data
+from pi_rpc.store.disk import failing_as, outside, read_exactly
 from pi_rpc.store.lease import Lease
-from pi_rpc.store.loading import Loaded, load_more
+from pi_rpc.store.loading import Loaded, load_more, rows_again
+from pi_rpc.store.syncing import Syncs
 
 GAP_BYTES_MAX = 1 << 20
 """Bytes that are no entries and are read with the entries around them; more are passed over."""
+
+GONE_THROUGH_BYTES = 1 << 16
+"""Lines read at once by who goes through many; after each such read others have their turn."""
+
+GONE_THROUGH_ROWS = 128
+"""How many rows are looked up for one such read; most files have fewer in it."""
 
 _Result = TypeVar("_Result")
 
 
 class FileSession:
-    """One open session file, with its lease when it may be written."""
+    """One open session file, with its lease when it may be written.
+
+    `syncs`: who syncs it; None leaves it to the system when bytes reach the disk.
+    """
 
     def __init__(
         self,
@@ -40,11 +52,10 @@ class FileSession:
         loaded: Loaded,
         lease: Lease | None,
         limiter: anyio.CapacityLimiter,
-        syncs: bool,
+        syncs: Syncs | None,
     ) -> None:
         self.path: Path | None = path
         self.header = loaded.header
-        self.heads = loaded.heads
         self.diagnostics = loaded.diagnostics
         self.writable = lease is not None
         self._file = loaded
@@ -57,6 +68,11 @@ class FileSession:
         # What stood there before was not written by us, so it is not known to be on the disk.
         self._is_unsynced = True
         """Holds: every line of the file is a row here, or no entry."""
+
+    @property
+    def heads(self) -> Heads:
+        """Id, parent and kind of every row."""
+        return self._file.heads
 
     @property
     def size_bytes(self) -> int:
@@ -100,6 +116,37 @@ class FileSession:
         spans = [(offsets[row] - start, lengths[row]) for row in rows]
         return [data[at : at + length] for at, length in spans]
 
+    def block(self, rows: Sequence[int], start: int) -> tuple[bytes, int]:
+        """The stored lines of the row at a place and of those behind it that one read brings.
+
+        Raises Outside `read_failed`.
+        """
+        chosen, file = rows[start : start + GONE_THROUGH_ROWS], self._file
+        first, begin = chosen[0], file.offsets[chosen[0]]
+        if self._closed or list(chosen) != list(range(first, first + len(chosen))):
+            return self._gathered(chosen)
+        stop = bisect_right(
+            file.offsets, begin + GONE_THROUGH_BYTES, first + 1, first + len(chosen)
+        )
+        count, span = stop - first, file.offsets[stop - 1] + file.lengths[stop - 1] - begin
+        if span != sum(file.lengths[first:stop]) + count - 1:
+            return self._gathered(chosen)
+        return read_exactly(file.fd, begin, span), count
+
+    def _gathered(self, rows: Sequence[int]) -> tuple[bytes, int]:
+        """A block of rows that do not stand together."""
+        file, begin = self._file, self._file.offsets[rows[0]]
+        begins = [file.offsets[row] - begin for row in rows]
+        ends = list(map(add, begins, [file.lengths[row] for row in rows]))
+        # What stands between them is read too, and counts.
+        in_order = not self._closed and begins == sorted(begins)
+        count = bisect_right(ends, GONE_THROUGH_BYTES) if in_order else 0
+        if count < 2:
+            return self.line(rows[0]), 1
+        data = read_exactly(file.fd, begin, ends[count - 1])
+        spans = zip(begins[:count], ends[:count], strict=True)
+        return b"\n".join([data[at:end] for at, end in spans]), count
+
     async def refresh(self) -> range:
         """Take in what another program appended; the new rows.
 
@@ -107,9 +154,10 @@ class FileSession:
         """
         async with self._turn:
             file = self._file
+            known = len(file.heads)
             size = self._present_size()
             if size == file.size:
-                return range(len(file.heads), len(file.heads))
+                return range(known, known)
             whole = not file.ended and file.scanned == file.size
             # A last line that lacked only its newline is changed by anything else that follows.
             if whole and read_exactly(file.fd, file.size, 1) != b"\n":
@@ -191,6 +239,33 @@ class FileSession:
             with failing_as("write_failed", self._file.path):
                 await self._sync()
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether memory holds the rows."""
+        return self._file.rows is not None
+
+    async def prepare_to_unload(self) -> None:
+        """Bring the index up to date, where there may be one."""
+        async with self._turn:
+            if self._lease is not None and self._accounted and self.is_loaded and not self._closed:
+                await self._in_thread(self._file.write_index)
+
+    def unload(self) -> bool:
+        """Give up what memory holds of the rows, where reading anew gives them; whether it did."""
+        # Whoever has the turn reads or writes rows.
+        if self._closed or not self._accounted or self._turn.locked():
+            return False
+        return not self.is_loaded or self._file.give_up()
+
+    async def load(self) -> None:
+        """Hold the rows again. Raises Damaged `file_replaced`, Outside."""
+        async with self._turn:
+            if not self.is_loaded and not self._closed:
+                rows = await self._in_thread(lambda: rows_again(self._file))
+                # Somebody may have needed them on the spot meanwhile, and goes by those.
+                if not self.is_loaded:
+                    self._file.rows = rows
+
     async def close(self) -> None:
         """Give up the lease and the file; calling it again does nothing."""
         with anyio.CancelScope(shield=True):
@@ -201,7 +276,7 @@ class FileSession:
 
     def _close(self) -> None:
         try:
-            if self._lease is not None and self._accounted:
+            if self._lease is not None and self._accounted and self.is_loaded:
                 self._file.write_index()
         finally:
             os.close(self._file.fd)
@@ -209,8 +284,8 @@ class FileSession:
                 self._lease.release()
 
     async def _sync(self) -> None:
-        if self._syncs and self._is_unsynced:
-            await self._in_thread(lambda: sync_data(self._file.fd))
+        if self._syncs is not None and self._is_unsynced:
+            await self._syncs.sync(self._file.fd)
             self._is_unsynced = False
 
     def _present_size(self) -> int:

@@ -2,6 +2,7 @@
 
 import os
 from array import array
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from pi_rpc.core.errors import Damaged, Invalid
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.heads import Heads
 from pi_rpc.core.meter import Meter
-from pi_rpc.core.ports import Ids
+from pi_rpc.core.ports.clock import Ids
 from pi_rpc.core.scanner import DIAGNOSTICS_MAX, Scan, Scanner
 from pi_rpc.store.disk import failing_as, open_regular, read_exactly, scan_file, write_all
 from pi_rpc.store.index import Index, read_index, write_index
@@ -23,6 +24,14 @@ INDEX_BYTES_MIN = 1 << 20
 """A smaller file is scanned in a few milliseconds and needs no second file beside it."""
 
 
+class Rows(msgspec.Struct):
+    """What memory holds of every entry."""
+
+    heads: Heads
+    offsets: "array[int]"
+    lengths: "array[int]"
+
+
 class Loaded(msgspec.Struct):
     """An open session file and what is known of it."""
 
@@ -30,9 +39,8 @@ class Loaded(msgspec.Struct):
     """The name of the file itself, symbolic links resolved."""
     fd: int
     header: Header
-    heads: Heads
-    offsets: "array[int]"
-    lengths: "array[int]"
+    rows: Rows | None
+    """None while they are given up."""
     size: int
     """Bytes looked at or written here; anything more is somebody else's."""
     scanned: int
@@ -47,6 +55,41 @@ class Loaded(msgspec.Struct):
     indexed: int = 0
     """How much of the file its index covers."""
     diagnostics: list[Diagnostic] = []
+    checksum: int = 0
+    """Of the heads that were given up."""
+    lost: tuple[int, int] | None = None
+    """Size and time of the file when it was found not to hold them any more."""
+
+    @property
+    def held(self) -> Rows:
+        """The rows; read again where they were given up. Raises as `rows_again` does."""
+        if self.rows is None:
+            self.rows = rows_again(self)
+        return self.rows
+
+    @property
+    def heads(self) -> Heads:
+        """Id, parent and kind of every row."""
+        return self.held.heads
+
+    @property
+    def offsets(self) -> "array[int]":
+        """Where the line of every row begins."""
+        return self.held.offsets
+
+    @property
+    def lengths(self) -> "array[int]":
+        """How many bytes it has."""
+        return self.held.lengths
+
+    def give_up(self) -> bool:
+        """Hold the rows no more, where reading anew gives the same ones; whether it was done."""
+        # Where a torn line or a missing parent is made out, what came later had a say.
+        if not self.ended or self.scanned != self.size or self.has_orphans:
+            return False
+        self.checksum = self.heads.checksum()
+        self.rows = None
+        return True
 
     def take(self, scan: Scan, whole: int, size: int) -> range:
         """Add what a scan up to `size` found; `whole` is where its last whole line ends."""
@@ -82,9 +125,9 @@ class Loaded(msgspec.Struct):
             self.indexed = self.size
         else:
             note = "no index can be written beside the file; opening it takes longer"
-            self.diagnostics.append(
-                Diagnostic("info", "index_unwritable", note, path=str(self.path))
-            )
+            told = Diagnostic("info", "index_unwritable", note, path=str(self.path))
+            if told not in self.diagnostics:
+                self.diagnostics.append(told)
 
 
 def load_to_own(
@@ -153,12 +196,31 @@ def _in_memory(lines: list[bytes]) -> MemorySession:
     return session
 
 
-def _load(path: Path, fd: int, meter: Meter | None = None) -> Loaded:
-    size = os.fstat(fd).st_size
+def rows_again(loaded: Loaded) -> Rows:
+    """The rows that were given up; what was appended since is not looked at.
+
+    Raises Damaged `file_replaced` when the file does not hold them any more, Outside.
+    """
+    path, size = loaded.path, loaded.size
+    found: Loaded | None = None
+    with failing_as("read_failed", path), suppress(Invalid):
+        state = os.fstat(loaded.fd)
+        mark = (state.st_size, state.st_mtime_ns)
+        # Who asks again and again is not answered by looking through all of it each time.
+        if state.st_size >= size and mark != loaded.lost:
+            found = _load(path, loaded.fd, size=size)
+    if found is None or found.heads.checksum() != loaded.checksum:
+        loaded.lost = mark
+        raise Damaged("file_replaced", "the file no longer holds what was read", path=str(path))
+    return found.held
+
+
+def _load(path: Path, fd: int, meter: Meter | None = None, size: int | None = None) -> Loaded:
+    size = os.fstat(fd).st_size if size is None else size
     meter = Meter() if meter is None else meter
     meter.total = size
     loaded = _from_index(path, fd)
-    if loaded is None:
+    if loaded is None or loaded.size > size:
         try:
             scan, whole = scan_file(fd, Scanner(careful=False), 0, size, meter=meter)
             if scan.has_orphans:
@@ -172,9 +234,7 @@ def _load(path: Path, fd: int, meter: Meter | None = None) -> Loaded:
             path=path,
             fd=fd,
             header=scan.header,
-            heads=Heads(),
-            offsets=array("Q"),
-            lengths=array("I"),
+            rows=Rows(Heads(), array("Q"), array("I")),
             size=0,
             scanned=0,
             lines=0,
@@ -211,9 +271,7 @@ def _from_index(path: Path, fd: int) -> Loaded | None:
         path=path,
         fd=fd,
         header=header,
-        heads=heads,
-        offsets=index.offsets,
-        lengths=index.lengths,
+        rows=Rows(heads, index.offsets, index.lengths),
         size=index.covered,
         scanned=index.covered,
         lines=index.lines,

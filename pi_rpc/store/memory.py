@@ -11,8 +11,11 @@ from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Locked, Outside, Refused
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.heads import Heads
-from pi_rpc.core.ports import CopiedRows, NewLine, StoredSession
+from pi_rpc.core.ports.store import CopiedRows, NewLine, StoredSession
 from pi_rpc.store.copying import LineCopy, check_lines
+
+BLOCK_ROWS = 64
+"""Rows given at once to whoever goes through many; nothing is read for them."""
 
 
 class MemorySession:
@@ -58,6 +61,11 @@ class MemorySession:
         """The stored bytes of rows that follow one another."""
         return [self.line(row) for row in rows]
 
+    def block(self, rows: Sequence[int], start: int) -> tuple[bytes, int]:
+        """The stored lines of the rows from a place on, a block of them."""
+        lines = [self.line(row) for row in rows[start : start + BLOCK_ROWS]]
+        return b"\n".join(lines), len(lines)
+
     async def refresh(self) -> range:
         """Take in what the owner appended; the new rows."""
         if self.closed:
@@ -83,6 +91,18 @@ class MemorySession:
 
     async def sync(self) -> None:
         """Nothing to wait for."""
+
+    is_loaded = True
+
+    async def prepare_to_unload(self) -> None:
+        """There is nothing to prepare."""
+
+    def unload(self) -> bool:
+        """The rows are nowhere else, so they stay."""
+        return False
+
+    async def load(self) -> None:
+        """They are there."""
 
     async def close(self) -> None:
         """End it; calling it again does nothing."""

@@ -14,7 +14,7 @@ from pi_rpc.core.entries import FORMAT_VERSION, UNPARSED, Header, custom, entry_
 from pi_rpc.core.errors import Damaged
 from pi_rpc.core.heads import Heads
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import Ids
+from pi_rpc.core.ports.clock import Ids
 from pi_rpc.store.disk import copy_bytes, failing_as, sync_folder, temporary_beside, write_all
 
 _SPACE = b" \t\r\n"

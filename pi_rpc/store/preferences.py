@@ -22,7 +22,7 @@ from anyio import to_thread
 from pi_rpc.core.errors import Locked, Refused
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import KeptSettings, Trust
+from pi_rpc.core.ports.preferences import KeptSettings, Trust
 from pi_rpc.core.settings import Layer, effective, with_value
 from pi_rpc.store.disk import (
     failing_as,

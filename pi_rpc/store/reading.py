@@ -57,16 +57,41 @@ def starts_as(fd: int, state: os.stat_result, mark: FileMark) -> bool:
     return (first.hex(), last.hex()) == (mark.first, mark.last)
 
 
+def chunks_from(fd: int, offset: int, buffer: bytearray) -> Iterator[tuple[bytearray, int]]:
+    """Whole lines from `offset` on, many at a time, as a buffer and where in it the last one ends.
+
+    At the end what follows the last newline, which is no line yet. `buffer` is where it is read
+    to, again and again: what is wanted of it must be copied before going on. Raises Damaged
+    `line_too_long`, OSError.
+    """
+    filled = 0
+    while True:
+        if filled == len(buffer):
+            buffer = buffer + bytearray(len(buffer))
+        with memoryview(buffer) as view:
+            count = os.preadv(fd, [view[filled:]], offset + filled)
+        if not count:
+            break
+        end = buffer.rfind(b"\n", filled, filled + count) + 1
+        filled += count
+        if filled - end > LINE_BYTES_MAX:
+            raise Damaged("line_too_long", offset=offset + end, limitBytes=LINE_BYTES_MAX)
+        if end:
+            yield buffer, end
+            buffer[: filled - end] = buffer[end:filled]
+            offset += end
+            filled -= end
+    yield buffer, filled
+
+
 def blocks_from(fd: int, offset: int) -> Iterator[tuple[list[bytes], bytes | None]]:
     """Whole lines from `offset` on, a block at a time; at the end what follows the last newline.
 
     Raises Damaged `line_too_long`, OSError.
     """
     rest = b""
-    while block := os.pread(fd, BLOCK_BYTES, offset + len(rest)):
-        *lines, rest = (rest + block).split(b"\n")
-        offset += sum(map(len, lines)) + len(lines)
-        if len(rest) > LINE_BYTES_MAX:
-            raise Damaged("line_too_long", offset=offset, limitBytes=LINE_BYTES_MAX)
-        yield lines, None
+    for block, end in chunks_from(fd, offset, bytearray(BLOCK_BYTES)):
+        *lines, rest = bytes(memoryview(block)[:end]).split(b"\n")
+        if lines:
+            yield lines, None
     yield [], rest

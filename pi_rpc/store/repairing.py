@@ -19,7 +19,8 @@ from pi_rpc.core.codec import decode, encode, with_parent
 from pi_rpc.core.entries import FORMAT_VERSION, UNPARSED, custom, entry_object
 from pi_rpc.core.errors import Damaged, Refused
 from pi_rpc.core.heads import Heads
-from pi_rpc.core.ports import Ids, Repaired, RepairStep
+from pi_rpc.core.ports.clock import Ids
+from pi_rpc.core.ports.store import Repaired, RepairStep
 from pi_rpc.core.scanner import Scan, Scanner
 from pi_rpc.store.disk import (
     failing_as,

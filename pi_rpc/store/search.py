@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.ports import SearchPage, SessionListing
+from pi_rpc.core.ports.store import SearchPage, SessionListing
 from pi_rpc.core.searching import Searched, folded, searched_in, trigrams_of
 from pi_rpc.store.database import Database
 from pi_rpc.store.disk import open_regular
@@ -38,20 +38,20 @@ class Searcher:
             index = SearchIndex(self._cache, self._gone_entries_max)
         known = {} if index is None else index.marks(sessions)
         for session in sessions:
-            mark = known.get(session.path)
-            if mark is not None and not _still_starts_as(session.path, mark[1]):
-                _forget(index, known.pop(session.path))
+            mark = known.get(session.file)
+            if mark is not None and not _still_starts_as(session.file, mark[1]):
+                _forget(index, known.pop(session.file))
         if index is not None and known:
-            named = {at: session for session in sessions if (at := known.get(session.path))}
+            named = {at: session for session in sessions if (at := known.get(session.file))}
             for lost in index.look(named, trigrams, hits, is_stopped):
                 hits.forget(lost)
-                _forget(index, known.pop(lost.path))
+                _forget(index, known.pop(lost.file))
         for session in sessions:
             if is_stopped():
                 break
             # What went away meanwhile holds nothing.
             with suppress(Failure, OSError):
-                _read_on(session, known.get(session.path), hits, index, is_stopped)
+                _read_on(session, known.get(session.file), hits, index, is_stopped)
         if index is not None:
             index.flush()
             if not self._has_pruned:
@@ -59,12 +59,12 @@ class Searcher:
         return hits.page()
 
 
-def _still_starts_as(path: Path, mark: FileMark) -> bool:
+def _still_starts_as(file: str, mark: FileMark) -> bool:
     try:
-        state = path.stat()
+        state = os.stat(file)  # noqa: PTH116  (a path object takes longer than the call)
         if mark.is_of(state):
             return True
-        fd = open_regular(path, writable=False)
+        fd = open_regular(Path(file), writable=False)
     except (Failure, OSError):
         return False
     try:
@@ -81,9 +81,9 @@ def _read_on(
     is_stopped: Callable[[], bool],
 ) -> None:
     """Look at what the index does not hold of a file, and let it be added."""
-    if known is not None and known[1].is_of(session.path.stat()):
+    if known is not None and known[1].is_of(os.stat(session.file)):  # noqa: PTH116
         return
-    fd = open_regular(session.path, writable=False)
+    fd = open_regular(Path(session.file), writable=False)
     try:
         state = os.fstat(fd)
         offset = 0 if known is None else known[1].covered
@@ -101,7 +101,7 @@ def _read_on(
             if rest is not None and (found := searched_in(rest)) is not None:
                 hits.take(found, offset, session)
         if index is not None:
-            index.add(session.path, mark_of(fd, state, offset), known, rows)
+            index.add(session.file, mark_of(fd, state, offset), known, rows)
     finally:
         os.close(fd)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from pi_rpc.core.codec import decode, encode
 from pi_rpc.core.errors import Damaged, Failure
-from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.ports.store import SessionListing
 from pi_rpc.core.searching import Searched, searched_in
 from pi_rpc.store.database import Database
 from pi_rpc.store.disk import open_regular
@@ -45,21 +45,21 @@ class SearchIndex:
     def __init__(self, cache: Database, gone_entries_max: int) -> None:
         self._cache = cache
         self._gone_entries_max = gone_entries_max
-        self._waiting: list[tuple[Path, FileMark, Known | None, list[Row]]] = []
+        self._waiting: list[tuple[str, FileMark, Known | None, list[Row]]] = []
         self._characters = 0
         self.is_usable = True
 
-    def marks(self, sessions: Sequence[SessionListing]) -> dict[Path, Known]:
+    def marks(self, sessions: Sequence[SessionListing]) -> dict[str, Known]:
         """What is known of each file."""
 
-        def work(connection: "sqlite3.Connection") -> dict[Path, Known]:
+        def work(connection: "sqlite3.Connection") -> dict[str, Known]:
             ask = "SELECT id, searched FROM files WHERE path = ? AND searched IS NOT NULL"
             found = {}
             for session in sessions:
-                for number, stored in connection.execute(ask, [os.fsencode(session.path)]):
+                for number, stored in connection.execute(ask, [os.fsencode(session.file)]):
                     with suppress(Damaged, msgspec.ValidationError):
                         mark = msgspec.convert(decode(stored), FileMark)
-                        found[session.path] = (int(number), mark)
+                        found[session.file] = (int(number), mark)
             return found
 
         return self._cache.read(work) or {}
@@ -83,7 +83,7 @@ class SearchIndex:
                     mark, session = by_number[number]
                     if session in lost or offset + length > mark.covered:
                         continue
-                    found = files.entry(session.path, offset, length)
+                    found = files.entry(session.file, offset, length)
                     # Every candidate was an entry once: a line that is none now means another file.
                     if found is None:
                         lost.append(session)
@@ -124,7 +124,7 @@ class SearchIndex:
             values,
         )
 
-    def add(self, path: Path, mark: FileMark, known: Known | None, rows: list[Row]) -> None:
+    def add(self, path: str, mark: FileMark, known: Known | None, rows: list[Row]) -> None:
         """Index what was read of a file, when enough waits."""
         if not self.is_usable:
             return
@@ -159,7 +159,7 @@ class SearchIndex:
 
 def _store(
     connection: "sqlite3.Connection",
-    waiting: Sequence[tuple[Path, FileMark, Known | None, list[Row]]],
+    waiting: Sequence[tuple[str, FileMark, Known | None, list[Row]]],
 ) -> bool:
     for path, mark, known, rows in waiting:
         name, before = os.fsencode(path), None if known is None else encode(_plain(known[1]))
@@ -215,7 +215,7 @@ class _OpenFiles:
     """Files that hits are read from, a few held open."""
 
     def __init__(self) -> None:
-        self._open: dict[Path, int] = {}
+        self._open: dict[str, int] = {}
 
     def __enter__(self) -> "_OpenFiles":
         return self
@@ -224,14 +224,14 @@ class _OpenFiles:
         while self._open:
             os.close(self._open.popitem()[1])
 
-    def entry(self, path: Path, offset: int, length: int) -> Searched | None:
+    def entry(self, path: str, offset: int, length: int) -> Searched | None:
         """What is searched of the line that stands there; None when none does."""
         fd = self._open.get(path)
         if fd is None:
             if len(self._open) >= OPEN_FILES_MAX:
                 os.close(self._open.pop(next(iter(self._open))))
             try:
-                fd = self._open[path] = open_regular(path, writable=False)
+                fd = self._open[path] = open_regular(Path(path), writable=False)
             except Failure:
                 return None
         try:

@@ -14,9 +14,9 @@ from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import FORMAT_VERSION, Header
 from pi_rpc.core.errors import Invalid, Locked, Missing, Refused
 from pi_rpc.core.meter import Meter
-from pi_rpc.core.ports import (
+from pi_rpc.core.ports.clock import Ids
+from pi_rpc.core.ports.store import (
     CopiedRows,
-    Ids,
     NewLine,
     Repaired,
     SearchPage,
@@ -138,7 +138,7 @@ class MemoryStore:
             summary.take(encode(held.header.as_object()))
             for line in held.lines:
                 summary.take(line)
-            listing = summary.listing(Path(held.header.session_id), 0)
+            listing = summary.listing(held.header.session_id, 0)
             if listing is not None:
                 found.append(listing)
         found.sort(key=lambda listing: listing.modified, reverse=True)

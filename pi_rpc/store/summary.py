@@ -3,6 +3,8 @@
 import os
 import re
 from collections.abc import Sequence
+from io import BytesIO
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,11 @@ from pi_rpc.core.entries import Header
 from pi_rpc.core.errors import Damaged, Failure, Invalid
 from pi_rpc.core.messages import JsonObject, blocks_of, texts_of
 from pi_rpc.core.meter import Meter
-from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.ports.store import SessionListing
 from pi_rpc.core.stamps import iso_from_ms, ms_from_iso
 from pi_rpc.store.database import Database
-from pi_rpc.store.disk import open_regular
-from pi_rpc.store.reading import FileMark, blocks_from, mark_of, starts_as
+from pi_rpc.store.disk import BLOCK_BYTES, open_regular
+from pi_rpc.store.reading import FileMark, chunks_from, mark_of, starts_as
 
 if TYPE_CHECKING:
     import sqlite3
@@ -46,6 +48,7 @@ class _Line(msgspec.Struct):
 
     type: Any = None
     timestamp: Any = None
+    name: Any = None
     message: _Said | None = None
 
 
@@ -77,7 +80,51 @@ class Summary:
                 return
         self._take_object(line)
 
-    def listing(self, path: Path, modified_ms: float) -> SessionListing | None:
+    def take_all(self, block: bytearray, end: int) -> None:
+        """Add the whole lines within the first `end` bytes of `block`: as one by one, but sooner.
+
+        Raises Invalid `not_a_session` for a first record that is no header.
+        """
+        start = 0
+        # The words of the first message are wanted in full; of all that comes after it, little is.
+        while start < end and (self.header is None or self.first_message is None):
+            stop = block.index(b"\n", start, end)
+            self.take(bytes(block[start:stop]))
+            start = stop + 1
+        if start == end:
+            return
+        with memoryview(block)[start:end] as chunk:
+            lines = BytesIO(chunk).readlines()
+            try:
+                entries = _lines.decode_lines(chunk)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                entries = []
+        # With as many records as lines, none of which is blank, there is one on each.
+        if len(entries) == len(lines) and all(line[-2:] == b"}\n" for line in lines):
+            self._take_entries(entries)
+            return
+        for line in lines:
+            self.take(line[:-1])
+
+    def _take_entries(self, entries: list[_Line]) -> None:
+        # All lines of all sessions pass here, so what nearly every one is comes first.
+        latest_ms = -inf if self.latest_ms is None else self.latest_ms
+        for entry in entries:
+            if entry.type == "message":
+                self.message_count += 1
+                said = entry.message
+                if said is not None and said.role in _SPOKEN:
+                    at = said.timestamp
+                    if type(at) is not int:
+                        self._take_time(at, entry.timestamp)
+                    elif at > latest_ms:
+                        latest_ms = at
+            elif entry.type == "session_info":
+                self._take_name(entry.name)
+        if latest_ms > -inf:
+            self._take_time(latest_ms, None)
+
+    def listing(self, file: str, modified_ms: float) -> SessionListing | None:
         """The listing; `modified_ms` is the file's own time, for a session that names none."""
         header = self.header
         if header is None:
@@ -88,7 +135,7 @@ class Summary:
             stamp = header.timestamp
         return SessionListing(
             session_id=header.session_id,
-            path=path,
+            file=file,
             cwd=header.cwd,
             created=header.timestamp,
             modified=stamp or iso_from_ms(modified_ms) or "",
@@ -129,14 +176,16 @@ class Summary:
         if not isinstance(stored, dict):
             return
         if stored.get("type") == "session_info":
-            name = stored.get("name")
-            self.name = (name.strip() or None) if isinstance(name, str) else None
+            self._take_name(stored.get("name"))
         if stored.get("type") == "message":
             self.message_count += 1
             message = stored.get("message")
             if isinstance(message, dict) and message.get("role") in _SPOKEN:
                 self._take_time(message.get("timestamp"), stored.get("timestamp"))
                 self._take_words(message)
+
+    def _take_name(self, name: object) -> None:
+        self.name = (name.strip() or None) if isinstance(name, str) else None
 
     def _take_time(self, in_message: object, in_entry: object) -> None:
         at: float | None = None
@@ -157,17 +206,14 @@ class _Kept(msgspec.Struct, array_like=True):
     """A summary as the cache holds it."""
 
     mark: FileMark
-    session_id: str
-    timestamp: str
-    cwd: str
-    parent_session: str | None
-    message_count: int
-    name: str | None
-    first_message: str | None
+    listing: SessionListing
+    has_words: bool
+    """Whether the first message is one, and no words of ours in its place."""
     latest_ms: float | None
 
 
 _summaries = msgspec.json.Decoder(_Kept)
+_encoder = msgspec.json.Encoder()
 
 
 class FileSummary:
@@ -177,58 +223,64 @@ class FileSummary:
         self.summary = Summary()
         self.mark: FileMark | None = None
         """Of what was read; None before anything was."""
+        self._listing: SessionListing | None = None
+        """Holds: what is listed of the file as it was read; None until it is wanted."""
+        self._kept: _Kept | None = None
+        """What the cache said of it, as long as nobody reads on."""
 
     def is_of(self, state: os.stat_result) -> bool:
         """Whether the file is still the one that was read."""
         return self.mark is not None and self.mark.is_of(state)
 
-    def read(self, path: Path) -> None:
+    def listing(self, file: str) -> SessionListing | None:
+        """What a picker shows of the file that was read."""
+        if self._listing is None and self.mark is not None:
+            self._listing = self.summary.listing(file, self.mark.mtime_ns / 1e6)
+        return self._listing
+
+    def read(self, file: str, buffer: bytearray) -> None:
         """Read to the end of the file. Raises Failure when it is no session or cannot be read."""
-        fd = open_regular(path, writable=False)
+        fd = open_regular(Path(file), writable=False)
+        self._expand()
+        self._listing = None
         try:
             state = os.fstat(fd)
             if self.mark is None or not starts_as(fd, state, self.mark):
                 self.summary, self.mark = Summary(), None
-            covered = self._read(fd, 0 if self.mark is None else self.mark.covered)
+            covered = self._read(fd, 0 if self.mark is None else self.mark.covered, buffer)
             self.mark = mark_of(fd, state, covered)
         except OSError as error:
             raise Invalid("not_a_session", str(error)) from error
         finally:
             os.close(fd)
 
-    def _read(self, fd: int, covered: int) -> int:
-        for lines, rest in blocks_from(fd, covered):
-            for line in lines:
-                self.summary.take(line)
-            covered += sum(map(len, lines)) + len(lines)
+    def _read(self, fd: int, covered: int, buffer: bytearray) -> int:
+        for block, end in chunks_from(fd, covered, buffer):
+            if block.endswith(b"\n", 0, end):
+                self.summary.take_all(block, end)
+                covered += end
             # A line without a newline counts if it is whole; else it may still grow, and is read
             # again.
-            if rest is not None and _is_whole(rest):
+            elif _is_whole(rest := bytes(block[:end])):
                 self.summary.take(rest)
-                covered += len(rest)
+                covered += end
         return covered
 
-    def as_bytes(self) -> bytes | None:
+    def as_bytes(self, file: str) -> bytes | None:
         """The summary for the cache; None when there is nothing to keep."""
-        summary, header = self.summary, self.summary.header
-        if header is None or self.mark is None:
+        summary, listing = self.summary, self.listing(file)
+        if listing is None or self.mark is None:
             return None
-        kept = _Kept(
-            self.mark,
-            header.session_id,
-            header.timestamp,
-            header.cwd,
-            header.parent_session,
-            summary.message_count,
-            summary.name,
-            summary.first_message,
-            summary.latest_ms,
-        )
-        return encode(msgspec.to_builtins(kept))
+        has_words = summary.first_message is not None
+        kept = _Kept(self.mark, listing, has_words, summary.latest_ms)
+        try:
+            return _encoder.encode(kept)
+        except UnicodeEncodeError:
+            return encode(msgspec.to_builtins(kept))
 
     @classmethod
-    def from_bytes(cls, stored: bytes) -> "FileSummary | None":
-        """A summary out of the cache; None when it is none of ours."""
+    def from_bytes(cls, stored: bytes, file: str) -> "FileSummary | None":
+        """The summary of a file out of the cache; None when it is none of ours."""
         try:
             kept = _summaries.decode(stored)
         except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -237,14 +289,24 @@ class FileSummary:
                 kept = msgspec.convert(decode(stored), _Kept)
             except (msgspec.MsgspecError, Damaged):
                 return None
+        if kept.listing.file != file:
+            return None
         found = cls()
-        found.mark = kept.mark
-        summary = found.summary
-        summary.header = Header(kept.session_id, kept.timestamp, kept.cwd, kept.parent_session)
-        summary.message_count = kept.message_count
-        summary.name, summary.first_message = kept.name, kept.first_message
-        summary.latest_ms = kept.latest_ms
+        found.mark, found._listing, found._kept = kept.mark, kept.listing, kept
         return found
+
+    def _expand(self) -> None:
+        """Make of what the cache said what can be read on."""
+        if self._kept is None:
+            return
+        summary, listing = self.summary, self._kept.listing
+        summary.header = Header(
+            listing.session_id, listing.created, listing.cwd, listing.parent_session
+        )
+        summary.message_count, summary.name = listing.message_count, listing.name
+        summary.first_message = listing.first_message if self._kept.has_words else None
+        summary.latest_ms = self._kept.latest_ms
+        self._kept = None
 
 
 def _is_whole(line: bytes) -> bool:
@@ -259,35 +321,37 @@ class Summaries:
 
     def __init__(self, cache: Database | None = None, kept_max: int = 20_000) -> None:
         self._cache = cache
-        self._kept: dict[Path, FileSummary] = {}
+        self._kept: dict[str, FileSummary] = {}
         self._kept_max = kept_max
 
     def of(
-        self, files: Sequence[tuple[Path, os.stat_result]], meter: Meter | None = None
+        self, files: Sequence[tuple[str, os.stat_result]], meter: Meter | None = None
     ) -> list[SessionListing]:
         """The listings of files, in their order, but for what is no session or cannot be read."""
         meter = Meter() if meter is None else meter
         meter.total = sum(state.st_size for _, state in files)
         self._learn([path for path, _ in files if path not in self._kept])
-        changed: list[tuple[Path, FileSummary]] = []
+        changed: list[tuple[str, FileSummary]] = []
         found = []
+        buffer = bytearray()
         for path, state in files:
             meter.done += state.st_size
             kept = self._kept.get(path)
             if kept is None or not kept.is_of(state):
-                kept = self._read(path, kept or FileSummary())
+                buffer = buffer or bytearray(BLOCK_BYTES)
+                kept = self._read(path, kept or FileSummary(), buffer)
                 if kept is None:
                     continue
                 changed.append((path, kept))
-            listing = kept.summary.listing(path, state.st_mtime_ns / 1e6)
+            listing = kept.listing(path)
             if listing is not None:
                 found.append(listing)
         self._tell(changed)
         return found
 
-    def _read(self, path: Path, kept: FileSummary) -> FileSummary | None:
+    def _read(self, path: str, kept: FileSummary, buffer: bytearray) -> FileSummary | None:
         try:
-            kept.read(path)
+            kept.read(path, buffer)
         except (Failure, OSError):
             # A picker shows what can be shown; opening such a file by its name says what is wrong.
             self._kept.pop(path, None)
@@ -297,11 +361,11 @@ class Summaries:
         self._kept[path] = kept
         return kept
 
-    def _learn(self, paths: Sequence[Path]) -> None:
+    def _learn(self, paths: Sequence[str]) -> None:
         if self._cache is None or not paths:
             return
 
-        def work(connection: "sqlite3.Connection") -> list[tuple[Path, bytes]]:
+        def work(connection: "sqlite3.Connection") -> list[tuple[str, bytes]]:
             wanted = {os.fsencode(path): path for path in paths}
             if len(wanted) > ASKED_SINGLY_MAX:
                 # Most of what is there is wanted: one question takes a fraction of a thousand.
@@ -312,12 +376,12 @@ class Summaries:
             return [(wanted[name], listed) for name, listed in found]
 
         for path, stored in self._cache.read(work) or ():
-            kept = FileSummary.from_bytes(stored)
+            kept = FileSummary.from_bytes(stored, path)
             if kept is not None and len(self._kept) < self._kept_max:
                 self._kept[path] = kept
 
-    def _tell(self, changed: Sequence[tuple[Path, FileSummary]]) -> None:
-        rows = [(os.fsencode(path), kept.as_bytes()) for path, kept in changed]
+    def _tell(self, changed: Sequence[tuple[str, FileSummary]]) -> None:
+        rows = [(os.fsencode(path), kept.as_bytes(path)) for path, kept in changed]
         if self._cache is None or not rows:
             return
         tell = (

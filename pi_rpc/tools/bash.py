@@ -11,7 +11,7 @@ import signal
 
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect, Progress
+from pi_rpc.core.ports.tools import CallContext, Effect, Progress
 from pi_rpc.tools.command import Command, CommandSettings, shell_command
 from pi_rpc.tools.output import Output
 from pi_rpc.tools.process import Child
@@ -53,16 +53,17 @@ class BashTool:
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises Invalid `invalid_arguments`, Missing `cwd_missing`, Outside `start_failed`."""
         arguments = checked(call.arguments, self.declaration.parameters)
-        timeout_s = arguments.get("timeout", self._settings.timeout_s)
+        settings = self._settings.as_chosen(context.settings)
+        timeout_s = arguments.get("timeout", settings.timeout_s)
         if context.stop.is_set():
             return _never_started()
         child = Child.started(
-            shell_command(arguments["command"], self._settings),
+            shell_command(arguments["command"], settings),
             context.cwd,
             {**os.environ, **context.environment},
         )
         shown = _Shown(context.progress)
-        command = Command(child, context.spill_folder, self._settings, shown)
+        command = Command(child, context.spill_folder, settings, shown)
         context.progress.tell([])
         await command.run(context.stop, timeout_s)
         return _outcome(command, timeout_s)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pi_rpc.core.errors import Missing
-from pi_rpc.core.ports import PathsIgnored, Shell, Tool
+from pi_rpc.core.ports.tools import Shell, Tool
+from pi_rpc.core.ports.workspace import PathsIgnored
 from pi_rpc.tools.bash import BashTool
 from pi_rpc.tools.command import CommandSettings
 from pi_rpc.tools.edit import EditTool

@@ -6,6 +6,7 @@ Promises
 - A cancelled caller leaves no process of its group behind.
 """
 
+import os
 import shutil
 from pathlib import Path
 from typing import Literal, Protocol
@@ -13,7 +14,7 @@ from typing import Literal, Protocol
 import anyio
 import msgspec
 
-from pi_rpc.core.ports import StopSignal
+from pi_rpc.core.ports.tools import StopSignal, ToolSettings
 from pi_rpc.tools.output import SPILL_BYTES_MAX, Output
 from pi_rpc.tools.process import ENDING_S, Child, EndSignal
 from pi_rpc.tools.truncate import Limits
@@ -38,6 +39,17 @@ class CommandSettings(msgspec.Struct, frozen=True):
     """Shortest time between two looks at a running command."""
     spill_bytes_max: int = SPILL_BYTES_MAX
     limits: Limits = Limits()
+
+    def as_chosen(self, wanted: ToolSettings) -> "CommandSettings":
+        """The same as far as a session does not want it otherwise."""
+        timeout_s, spill_bytes_max = wanted.timeout_s, wanted.spill_bytes_max
+        return msgspec.structs.replace(
+            self,
+            shell=wanted.shell or self.shell,
+            prefix=wanted.shell_prefix or self.prefix,
+            timeout_s=self.timeout_s if timeout_s is None else timeout_s,
+            spill_bytes_max=self.spill_bytes_max if spill_bytes_max is None else spill_bytes_max,
+        )
 
 
 class Listener(Protocol):
@@ -159,7 +171,8 @@ def shell_command(command: str, settings: CommandSettings) -> list[str]:
     """The words that start a command in a shell."""
     if settings.prefix:
         command = f"{settings.prefix}\n{command}"
-    return [settings.shell or _default_shell(), "-c", command]
+    shell = None if settings.shell is None else os.path.expanduser(settings.shell)  # noqa: PTH111
+    return [shell or _default_shell(), "-c", command]
 
 
 def _default_shell() -> str:

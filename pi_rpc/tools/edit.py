@@ -19,10 +19,11 @@ import msgspec
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Invalid, Missing, Refused, Stopped
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect
+from pi_rpc.core.ports.tools import CallContext, Effect
 from pi_rpc.tools.diff import Change, changes_between, details_of, lines_of
 from pi_rpc.tools.files import bytes_of, replaced
 from pi_rpc.tools.matching import Source, Span, with_plain_breaks
+from pi_rpc.tools.paths import real_place, resolved
 from pi_rpc.tools.queueing import TURNS, FileTurns
 from pi_rpc.tools.write import encoded
 
@@ -100,6 +101,20 @@ class EditTool:
             return arguments
         others = {name: value for name, value in arguments.items() if name not in legacy}
         return {**others, "edits": edits}
+
+    async def place_of(self, arguments: JsonObject, cwd: Path) -> Path:
+        """Where it leads."""
+        return await real_place(str(arguments["path"]), cwd)
+
+    async def preview(self, arguments: JsonObject, cwd: Path) -> JsonObject:
+        """What it would change. Raises what `run` raises for edits that cannot be made."""
+        edits = msgspec.convert(arguments["edits"], list[Edit])
+
+        def look() -> JsonObject:
+            given = arguments["path"]
+            return _planned(given, resolved(given, cwd), edits).details
+
+        return await anyio.to_thread.run_sync(look)
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises what `plan_edits` raises, Invalid `unchanged`, Missing `file_not_found`, Refused
@@ -220,7 +235,19 @@ def _with_breaks_of(new: str, text: str, at: int) -> str:
     return plain.replace("\n", "\r\n") if text[found - 1 : found] == "\r" else plain
 
 
+class _Planned(msgspec.Struct, frozen=True):
+    before: bytes
+    after: bytes
+    details: JsonObject
+
+
 def _edit(given: str, path: Path, edits: Sequence[Edit]) -> JsonObject:
+    planned = _planned(given, path, edits)
+    replaced(path, planned.after, expected=planned.before)
+    return planned.details
+
+
+def _planned(given: str, path: Path, edits: Sequence[Edit]) -> _Planned:
     before = bytes_of(path)
     # Each undecodable byte becomes a lone surrogate and is that byte again afterwards; no text of a
     # call can hold one, so it is never part of a match.
@@ -233,14 +260,14 @@ def _edit(given: str, path: Path, edits: Sequence[Edit]) -> JsonObject:
         raise Invalid("unchanged", f"The edits leave {given} as it is.", path=given)
     changes = changes_made(text, replacements)
     details = details_of(given, lines_of(text), lines_of(after_text), changes)
-    replaced(path, after, expected=before)
     is_fuzzy = any(each.span.is_fuzzy for each in replacements)
-    return {
+    told = {
         **{name: _shown(value) for name, value in details.items()},
         "matched": "fuzzy" if is_fuzzy else "exact",
         "beforeSha256": hashlib.sha256(before).hexdigest(),
         "afterSha256": hashlib.sha256(after).hexdigest(),
     }
+    return _Planned(before, after, told)
 
 
 def _blocks(

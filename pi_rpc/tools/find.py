@@ -14,10 +14,10 @@ import anyio.to_thread
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Invalid, Stopped
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect
+from pi_rpc.core.ports.tools import CallContext, Effect
 from pi_rpc.tools.files import require_folder, shown_name
 from pi_rpc.tools.globbing import glob_regex
-from pi_rpc.tools.paths import resolved
+from pi_rpc.tools.paths import real_place, resolved
 from pi_rpc.tools.truncate import Limits, head, size_text
 from pi_rpc.tools.walking import walked
 
@@ -58,6 +58,10 @@ class FindTool:
     def __init__(self, limits: Limits | None = None) -> None:
         # Paths are limited by their own count, and never by lines.
         self._limits = limits or Limits(lines=RESULTS_MAX)
+
+    async def place_of(self, arguments: JsonObject, cwd: Path) -> Path:
+        """Where it leads."""
+        return await real_place(arguments.get("path", "."), cwd)
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises Missing `file_not_found`, Refused `not_a_directory`, Invalid `bad_glob`."""

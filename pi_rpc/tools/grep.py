@@ -21,12 +21,12 @@ import msgspec
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Invalid, Stopped
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect, StopSignal
+from pi_rpc.core.ports.tools import CallContext, Effect, StopSignal
 from pi_rpc.tools.files import shown_bytes, system_failures
 from pi_rpc.tools.globbing import glob_regex
 from pi_rpc.tools.ignoring import is_in_repository
 from pi_rpc.tools.own_grep import LINE_BYTES_MAX, Search
-from pi_rpc.tools.paths import resolved_to_read
+from pi_rpc.tools.paths import real_place, resolved_to_read
 from pi_rpc.tools.process import Child
 from pi_rpc.tools.truncate import Limits, head, size_text
 
@@ -40,6 +40,8 @@ LINE_CHARS_MAX = 500
 """How much of a line is shown: enough to see what matched, little of a minified file."""
 ERROR_BYTES_MAX = 2000
 """How much of what a search says of its failure is passed on."""
+TIME_S_MAX = 300.0
+"""A longer search is given up, with what it has found."""
 GRACE_S = 0.2
 """A search has nothing to clean up."""
 
@@ -78,11 +80,19 @@ class GrepTool:
     )
 
     def __init__(
-        self, limits: Limits | None = None, engine: Literal["rg", "own"] | None = None
+        self,
+        limits: Limits | None = None,
+        engine: Literal["rg", "own"] | None = None,
+        time_s_max: float = TIME_S_MAX,
     ) -> None:
         # Lines are limited by matches, and never by their own count.
         self._limits = limits or Limits(lines=MATCHES_MAX)
         self._engine = engine
+        self._time_s_max = time_s_max
+
+    async def place_of(self, arguments: JsonObject, cwd: Path) -> Path:
+        """Where it leads."""
+        return await real_place(arguments.get("path", "."), cwd, resolved_to_read)
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises Missing `file_not_found`, Invalid (`bad_pattern`, `bad_glob`)."""
@@ -112,22 +122,24 @@ class GrepTool:
         child = Child.started(command, folder, environment)
         found = _Found(search.context, limit)
         try:
-            async with anyio.create_task_group() as tasks:
+            with anyio.move_on_after(self._time_s_max):
+                async with anyio.create_task_group() as tasks:
 
-                async def heed_stop() -> None:
-                    await stop.wait()
+                    async def heed_stop() -> None:
+                        await stop.wait()
+                        tasks.cancel_scope.cancel()
+
+                    tasks.start_soon(heed_stop)
+                    while not found.is_enough:
+                        await child.wait_until_readable()
+                        chunk = child.read()
+                        if chunk == b"":
+                            found.is_whole = True
+                            break
+                        found.feed(chunk or b"")
                     tasks.cancel_scope.cancel()
-
-                tasks.start_soon(heed_stop)
-                while not found.is_enough:
-                    await child.wait_until_readable()
-                    chunk = child.read()
-                    if chunk == b"":
-                        break
-                    found.feed(chunk or b"")
-                tasks.cancel_scope.cancel()
-            if not found.is_enough and not stop.is_set():
-                await child.wait_until_exited()
+                if found.is_whole and not stop.is_set():
+                    await child.wait_until_exited()
         finally:
             if not child.has_exited():
                 with anyio.CancelScope(shield=True):
@@ -135,7 +147,7 @@ class GrepTool:
             code = child.close()
         if stop.is_set():
             raise Stopped("aborted", "Searching was stopped.")
-        if not found.is_enough and code not in (0, 1) and not found.lines and found.said:
+        if found.is_whole and code not in (0, 1) and not found.lines and found.said:
             raise Invalid("bad_pattern", f"The search failed: {shown_bytes(found.said).strip()}")
         return found
 
@@ -157,6 +169,9 @@ class GrepTool:
             notices.append(
                 f"Of long lines the first {LINE_CHARS_MAX} characters are shown; read shows more."
             )
+        if not (found.is_whole or found.is_enough):
+            details["timedOut"] = True
+            notices.append(f"The search was given up after {self._time_s_max:g} s.")
         text = kept.content or "(no line matches)"
         if notices:
             text += f"\n\n[{' '.join(notices)}]"
@@ -172,6 +187,8 @@ class _Found:
         """Whether a match exists beyond those shown."""
         self.has_cut_lines = False
         self.is_enough = False
+        self.is_whole = False
+        """Whether the search came to its end."""
         self.said = b""
         """What was printed beside lines: why a search failed, if it did."""
         self._rest = b""

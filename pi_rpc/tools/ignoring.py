@@ -13,6 +13,7 @@ Promises
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -124,13 +125,25 @@ def _rules_of(line: str, ignore_case: bool) -> Iterator[Rule]:
 
 
 def _rules_in(folder: str, name: str) -> tuple[Rules, ...]:
+    path = os.path.join(folder, name)  # noqa: PTH118
     try:
-        with open(os.path.join(folder, name), "rb") as file:  # noqa: PTH118, PTH123
-            raw = file.read(IGNORE_BYTES_MAX)
+        raw = _head_of(path)
     except OSError:
         return ()
     text = os.fsdecode(raw.removeprefix(b"\xef\xbb\xbf"))
     return (rules_from(text, folder),)
+
+
+def _head_of(path: str) -> bytes:
+    # A pipe with nobody at its other end would keep an open waiting for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        # A regular file gives all that was asked for, or all it has.
+        return os.read(descriptor, IGNORE_BYTES_MAX)
+    finally:
+        os.close(descriptor)
 
 
 def _excluded_in(folder: str) -> tuple[Rules, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from pi_rpc.core.ports import LeftRunning
+from pi_rpc.core.ports.tools import LeftRunning
 
 LISTED_MAX = 100
 COMMAND_CHARS_MAX = 300

@@ -16,9 +16,9 @@ import anyio.to_thread
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Stopped
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect
+from pi_rpc.core.ports.tools import CallContext, Effect
 from pi_rpc.tools.files import shown_name, system_failures
-from pi_rpc.tools.paths import resolved
+from pi_rpc.tools.paths import real_place, resolved
 from pi_rpc.tools.truncate import Limits, head, size_text
 
 ENTRIES_DEFAULT = 500
@@ -50,6 +50,10 @@ class LsTool:
     def __init__(self, limits: Limits | None = None) -> None:
         # Names are limited by their own count, and never by lines.
         self._limits = limits or Limits(lines=ENTRIES_MAX)
+
+    async def place_of(self, arguments: JsonObject, cwd: Path) -> Path:
+        """Where it leads."""
+        return await real_place(arguments.get("path", "."), cwd)
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises Missing `file_not_found`, Refused (`not_a_directory`, `permission_denied`)."""

@@ -7,9 +7,11 @@ and mean what they always mean. Nothing is confined to the working directory.
 
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import anyio.to_thread
 
 from pi_rpc.core.errors import Invalid
 
@@ -47,6 +49,17 @@ def resolved_to_read(given: str, cwd: Path) -> Path:
         if os.path.lexists(name):
             return Path(name)
     return path
+
+
+async def real_place(
+    given: str, cwd: Path, meaning: Callable[[str, Path], Path] = resolved
+) -> Path:
+    """Where a name leads, links followed; it need not exist. Raises Invalid `bad_path`."""
+
+    def look() -> Path:
+        return Path(os.path.realpath(meaning(given, cwd)))
+
+    return await anyio.to_thread.run_sync(look)
 
 
 def _is_meant_literally(given: str, cwd: Path) -> bool:

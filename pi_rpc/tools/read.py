@@ -20,7 +20,7 @@ import msgspec
 
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Invalid, Stopped
-from pi_rpc.core.images import IMAGE_BASE64_BYTES_MAX
+from pi_rpc.core.images import ImageLimits
 from pi_rpc.core.messages import (
     Block,
     JsonObject,
@@ -30,16 +30,12 @@ from pi_rpc.core.messages import (
     image_block,
     text_block,
 )
-from pi_rpc.core.ports import CallContext, Effect, StopSignal
+from pi_rpc.core.ports.tools import CallContext, Effect, StopSignal, ToolSettings
 from pi_rpc.tools.files import chunks_of, opened_to_read, system_failures
 from pi_rpc.tools.images import SNIFF_BYTES, Format, format_of, png_from_bmp, size_of
-from pi_rpc.tools.paths import resolved_to_read
+from pi_rpc.tools.paths import real_place, resolved_to_read
 from pi_rpc.tools.resizing import is_available, resized
 from pi_rpc.tools.truncate import Head, Limits, Truncation, size_text
-
-IMAGE_SIDE_MAX = 2000
-"""Longest side, in pixels, that every provider takes as it is."""
-
 
 IMAGE_FILE_BYTES_MAX = 64 * 1024 * 1024
 """Largest file that is made smaller."""
@@ -73,6 +69,10 @@ class ReadTool:
         self._makes_smaller = makes_smaller
         """Whether pictures are made smaller, where that can be done."""
 
+    async def place_of(self, arguments: JsonObject, cwd: Path) -> Path:
+        """Where it leads."""
+        return await real_place(str(arguments["path"]), cwd, resolved_to_read)
+
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises Missing `file_not_found`, Refused, and Invalid `offset_beyond_end`."""
         arguments = checked(call.arguments, self.declaration.parameters)
@@ -86,7 +86,7 @@ class ReadTool:
             try:
                 kind = format_of(os.pread(descriptor, SNIFF_BYTES, 0))
                 if kind is not None:
-                    return _image_outcome(descriptor, kind, self._makes_smaller)
+                    return self._image(descriptor, kind, context.settings)
                 # Negative offsets are read as the start, as 0 is.
                 first = max(1, arguments.get("offset", 1))
                 part = _Part(first, arguments.get("limit"), self._limits)
@@ -95,6 +95,22 @@ class ReadTool:
                 return part.outcome(given, path)
             finally:
                 os.close(descriptor)
+
+    def _image(self, descriptor: int, kind: Format, wanted: ToolSettings) -> ToolOutcome:
+        makes_smaller = self._makes_smaller and wanted.makes_images_smaller and is_available()
+        shown = _picture(descriptor, kind, wanted.image_limits, makes_smaller)
+        details = None
+        if wanted.blind_model is not None:
+            # Another model of the session may see it: what is stored is not what one model takes.
+            details = {"imageUnsupportedByModel": wanted.blind_model}
+        if isinstance(shown, str):
+            return ToolOutcome(content=[text_block(f"[Image not shown: {shown}]")], details=details)
+        encoded = base64.b64encode(shown.content).decode()
+        blocks: list[Block] = [
+            text_block(f"[Image, {shown.mime_type}{shown.note}]"),
+            image_block(encoded, shown.mime_type),
+        ]
+        return ToolOutcome(content=blocks, details=details)
 
 
 class _Part:
@@ -188,25 +204,13 @@ class _Picture(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def _image_outcome(descriptor: int, kind: Format, makes_smaller: bool) -> ToolOutcome:
-    shown = _picture(descriptor, kind, makes_smaller and is_available())
-    if isinstance(shown, str):
-        return ToolOutcome(content=[text_block(f"[Image not shown: {shown}]")])
-    encoded = base64.b64encode(shown.content).decode()
-    blocks: list[Block] = [
-        text_block(f"[Image, {shown.mime_type}{shown.note}]"),
-        image_block(encoded, shown.mime_type),
-    ]
-    return ToolOutcome(content=blocks)
-
-
 def _encoded_bytes(content: bytes) -> int:
     return (len(content) + 2) // 3 * 4
 
 
-def _smaller(content: bytes, kind: Format) -> _Picture | None:
+def _smaller(content: bytes, kind: Format, limits: ImageLimits) -> _Picture | None:
     """The picture made smaller; None where that cannot be done."""
-    made = resized(content, IMAGE_SIDE_MAX, IMAGE_BASE64_BYTES_MAX // 4 * 3)
+    made = resized(content, limits)
     if made is None:
         return None
     note = f", converted from image/{kind}" if made.mime_type != f"image/{kind}" else ""
@@ -217,44 +221,47 @@ def _smaller(content: bytes, kind: Format) -> _Picture | None:
     return _Picture(made.content, made.mime_type, note)
 
 
-def _picture(descriptor: int, kind: Format, makes_smaller: bool) -> _Picture | str:
+def _picture(
+    descriptor: int, kind: Format, limits: ImageLimits, makes_smaller: bool
+) -> _Picture | str:
     """The picture to show, or why it is not shown."""
     size_bytes = os.fstat(descriptor).st_size
     # A BMP shrinks when it is packed, so it may be somewhat larger before.
-    most_bytes = IMAGE_BASE64_BYTES_MAX * (4 if kind == "bmp" else 1)
+    most_bytes = limits.max_bytes * (4 if kind == "bmp" else 1)
     if makes_smaller:
         most_bytes = IMAGE_FILE_BYTES_MAX
-    limit = f"at most {size_text(IMAGE_BASE64_BYTES_MAX)} encoded"
+    limit = f"at most {size_text(limits.max_bytes)} encoded"
     if size_bytes > most_bytes:
         return f"the file has {size_text(size_bytes)}, {limit} can be sent."
     content = b"".join(chunks_of(descriptor))
     size = size_of(content, kind)
     if size is None or not size.width or not size.height:
         return f"the {kind.upper()} header is damaged."
-    too_large = max(size.width, size.height) > IMAGE_SIDE_MAX
-    is_heavy = kind != "bmp" and _encoded_bytes(content) > IMAGE_BASE64_BYTES_MAX
+    too_large = not limits.has_room_for(size.width, size.height)
+    is_heavy = kind != "bmp" and _encoded_bytes(content) > limits.max_bytes
     if makes_smaller and (too_large or is_heavy):
-        smaller = _smaller(content, kind)
+        smaller = _smaller(content, kind, limits)
         if smaller is not None:
             return smaller
     if too_large:
         return (
-            f"it is {size.width}x{size.height} pixels, at most {IMAGE_SIDE_MAX}x{IMAGE_SIDE_MAX}"
-            " can be sent. Make a smaller copy and read that."
+            f"it is {size.width}x{size.height} pixels, at most"
+            f" {limits.max_width}x{limits.max_height} can be sent. Make a smaller copy and read"
+            " that."
         )
     if kind == "apng":
         return "animated PNG is not taken by models."
     mime_type, note = f"image/{kind}", ""
     if kind == "bmp":
         packed = png_from_bmp(content)
-        if makes_smaller and (packed is None or _encoded_bytes(packed) > IMAGE_BASE64_BYTES_MAX):
-            smaller = _smaller(content, kind)
+        if makes_smaller and (packed is None or _encoded_bytes(packed) > limits.max_bytes):
+            smaller = _smaller(content, kind, limits)
             if smaller is not None:
                 return smaller
         if packed is None:
             return "this kind of BMP cannot be converted. Make a PNG of it and read that."
         content, mime_type, note = packed, "image/png", ", converted from image/bmp"
     encoded_bytes = _encoded_bytes(content)
-    if encoded_bytes > IMAGE_BASE64_BYTES_MAX:
+    if encoded_bytes > limits.max_bytes:
         return f"it has {size_text(encoded_bytes)} encoded, {limit} can be sent."
     return _Picture(content, mime_type, note)

@@ -11,11 +11,13 @@ from typing import Any
 
 import msgspec
 
+from pi_rpc.core.images import ImageLimits
+
 PIXELS_MAX = 100_000_000
 """Larger pictures are not decoded: four bytes a pixel are held while one is made smaller."""
 
-QUALITIES = (80, 85, 70, 55, 40)
-"""Of JPEG, in the order they are tried."""
+QUALITIES = (85, 70, 55, 40)
+"""Of JPEG, in the order they are tried when the one wanted is too large."""
 
 SHRINKING = 0.75
 """What both sides are multiplied with when nothing fits."""
@@ -35,8 +37,8 @@ def is_available() -> bool:
     return _pillow("Image") is not None
 
 
-def resized(content: bytes, side_max: int, bytes_max: int) -> Resized | None:
-    """The picture within both limits; None when it cannot be decoded, or is never small enough.
+def resized(content: bytes, limits: ImageLimits) -> Resized | None:
+    """The picture within the limits; None when it cannot be decoded, or is never small enough.
 
     Call it from a thread: it computes for a while.
     """
@@ -52,29 +54,29 @@ def resized(content: bytes, side_max: int, bytes_max: int) -> Resized | None:
                 return None
             image: Any = operations.exif_transpose(opened)
             image.load()
-            return _fitted(image, image_module, side_max, bytes_max)
+            return _fitted(image, image_module, limits)
     except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError):
         # These are how damaged pictures are refused.
         return None
 
 
-def _fitted(image: Any, image_module: Any, side_max: int, bytes_max: int) -> Resized | None:
+def _fitted(image: Any, image_module: Any, limits: ImageLimits) -> Resized | None:
     before = (image.width, image.height)
     has_alpha = "A" in image.getbands() or "transparency" in image.info
     image = image.convert("RGBA" if has_alpha else "RGB")
-    scale = min(1.0, side_max / max(before))
+    scale = min(1.0, limits.max_width / image.width, limits.max_height / image.height)
     size = _scaled(before, scale)
     while True:
         shown = image if size == before else image.resize(size, image_module.Resampling.LANCZOS)
-        for packed, mime_type in _packings(shown, image_module):
-            if len(packed) <= bytes_max:
+        for packed, mime_type in _packings(shown, image_module, limits.jpeg_quality):
+            if len(packed) <= limits.content_bytes:
                 return Resized(packed, mime_type, before, size)
         if size == (1, 1):
             return None
         size = _scaled(size, SHRINKING)
 
 
-def _packings(image: Any, image_module: Any) -> Iterator[tuple[bytes, str]]:
+def _packings(image: Any, image_module: Any, quality: int) -> Iterator[tuple[bytes, str]]:
     """The smaller of PNG and the first JPEG, the other, then JPEGs of other qualities."""
     flat = image
     if image.mode == "RGBA":
@@ -82,11 +84,11 @@ def _packings(image: Any, image_module: Any) -> Iterator[tuple[bytes, str]]:
         flat.paste(image, mask=image.getchannel("A"))
     first = [
         (_packed(image, "PNG"), "image/png"),
-        (_packed(flat, "JPEG", quality=QUALITIES[0]), "image/jpeg"),
+        (_packed(flat, "JPEG", quality=quality), "image/jpeg"),
     ]
     yield from sorted(first, key=lambda one: len(one[0]))
-    for quality in QUALITIES[1:]:
-        yield _packed(flat, "JPEG", quality=quality), "image/jpeg"
+    for other in QUALITIES:
+        yield _packed(flat, "JPEG", quality=other), "image/jpeg"
 
 
 def _packed(image: Any, kind: str, **options: Any) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pi_rpc.core.ports import Printed, ShellOutcome, StopSignal
+from pi_rpc.core.ports.tools import Printed, ShellOutcome, StopSignal, ToolSettings
 from pi_rpc.tools.command import Command, CommandSettings, shell_command
 from pi_rpc.tools.output import Output
 from pi_rpc.tools.process import Child
@@ -26,14 +26,22 @@ class UserShell:
         self._settings = msgspec.structs.replace(settings or CommandSettings(), timeout_s=None)
 
     async def run(
-        self, command: str, cwd: Path, spill_folder: Path, stop: StopSignal, printed: Printed
+        self,
+        command: str,
+        cwd: Path,
+        spill_folder: Path,
+        stop: StopSignal,
+        printed: Printed,
+        *,
+        settings: ToolSettings = ToolSettings(),  # noqa: B008
     ) -> ShellOutcome:
         """Raises Missing `cwd_missing`, Outside `start_failed`."""
         if stop.is_set():
             return ShellOutcome("", None, cancelled=True, truncated=False)
-        child = Child.started(shell_command(command, self._settings), cwd, dict(os.environ))
+        own = self._settings.as_chosen(settings)
+        child = Child.started(shell_command(command, own), cwd, dict(os.environ))
         pieces = _Pieces(printed)
-        running = Command(child, spill_folder, self._settings, pieces)
+        running = Command(child, spill_folder, own, pieces)
         await running.run(stop)
         pieces.show(running.output)
         kept = running.output.truncation()

@@ -14,9 +14,10 @@ import anyio.to_thread
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Invalid, Missing, Stopped
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect
+from pi_rpc.core.ports.tools import CallContext, Effect
 from pi_rpc.tools.diff import diff_details, lines_of
 from pi_rpc.tools.files import bytes_of, replaced, sha256_of
+from pi_rpc.tools.paths import real_place, resolved
 from pi_rpc.tools.queueing import TURNS, FileTurns
 
 DIFF_SOURCE_BYTES_MAX = 128 * 1024
@@ -46,6 +47,20 @@ class WriteTool:
 
     def __init__(self, turns: FileTurns = TURNS) -> None:
         self._turns = turns
+
+    async def place_of(self, arguments: JsonObject, cwd: Path) -> Path:
+        """Where it leads."""
+        return await real_place(str(arguments["path"]), cwd)
+
+    async def preview(self, arguments: JsonObject, cwd: Path) -> JsonObject:
+        """What it would change; of a large file, or one that is no text, only whether it is new."""
+        content = encoded(arguments["content"], "content")
+
+        def look() -> JsonObject:
+            given = arguments["path"]
+            return _preview(given, resolved(given, cwd), content)
+
+        return await anyio.to_thread.run_sync(look)
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         """Raises Refused (`is_a_directory`, `permission_denied`), Outside and Stopped."""
@@ -84,6 +99,15 @@ def _write(given: str, path: Path, content: bytes) -> JsonObject:
     if before_sha256 is not None:
         details |= _diff(given, before, content, before_sha256)
     return details
+
+
+def _preview(given: str, path: Path, content: bytes) -> JsonObject:
+    sha256 = _sha256_if_there(path)
+    if sha256 is None:
+        return {"created": True} | _diff(given, b"", content, hashlib.sha256(b"").hexdigest())
+    if path.stat().st_size > DIFF_SOURCE_BYTES_MAX:
+        return {"created": False}
+    return {"created": False} | _diff(given, bytes_of(path), content, sha256)
 
 
 def _sha256_if_there(path: Path) -> str | None:

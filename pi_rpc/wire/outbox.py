@@ -3,12 +3,14 @@
 Promises
 - Bytes leave in the order they were put; what one turn of the loop puts leaves in one write.
 - Putting never waits. Whoever produces much looks at `is_pressed` and waits for `wait_until_free`.
-- A reader that is gone is told once, by `is_broken`; from then on nothing is written or kept.
+- A reader that is gone is told once, by `is_broken`; from then on nothing is written or kept. It
+  is noticed at once where the system tells of it, else by the next write.
 - The open file description behind standard output, which others may share, keeps its flags.
 """
 
 import asyncio
 import contextlib
+import errno
 import os
 import queue
 import select
@@ -41,6 +43,9 @@ class Sink(Protocol):
     def when_writable(self, ready: Callable[[], None]) -> None:
         """Call `ready` once, as soon as another `write` makes sense."""
 
+    def when_gone(self, gone: Callable[[], None]) -> None:
+        """Call `gone` once when the reader is seen to have left, if that can be seen."""
+
     def close(self) -> None:
         """Let go of the descriptor."""
 
@@ -69,6 +74,7 @@ class Outbox:
         self._broke = anyio.Event()
         self._when_free: list[Callable[[], None]] = []
         self._when_broken: list[Callable[[], None]] = []
+        sink.when_gone(self._reader_left)
 
     @property
     def held_bytes(self) -> int:
@@ -114,7 +120,10 @@ class Outbox:
 
     def when_broken(self, give_up: Callable[[], None]) -> None:
         """Call `give_up` once, when the reader is gone."""
-        self._when_broken.append(give_up)
+        if self.failure is not None:
+            self._loop.call_soon(give_up)
+        else:
+            self._when_broken.append(give_up)
 
     async def wait_until_free(self) -> None:
         """Return at once while there is room; when full, return once the reader has caught up.
@@ -157,6 +166,10 @@ class Outbox:
                 break
             del self._held[:taken]
         self._tell()
+
+    def _reader_left(self) -> None:
+        if not self._is_closed and self.failure is None:
+            self._break(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
 
     def _break(self, failure: OSError) -> None:
         self.failure = failure
@@ -205,12 +218,45 @@ def sink_for(fd: int) -> Sink:
     return ThreadSink(fd)
 
 
+class _Departure:
+    """Watches a descriptor for its reader leaving; where that cannot be watched it never calls."""
+
+    def __init__(self, fd: int, gone: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._gone = gone
+        self._poll: select.epoll | None = None
+        if not hasattr(select, "epoll"):
+            return
+        poll = select.epoll()
+        try:
+            # Asked for nothing it tells of errors and hang-ups alone. The loop's own selector
+            # would also wake for every piece that goes out.
+            poll.register(fd, 0)
+        except PermissionError:
+            # Regular files and /dev/null have no reader.
+            poll.close()
+            return
+        self._poll = poll
+        self._loop.add_reader(poll.fileno(), self._left)
+
+    def _left(self) -> None:
+        self.close()
+        self._gone()
+
+    def close(self) -> None:
+        if self._poll is not None:
+            self._loop.remove_reader(self._poll.fileno())
+            self._poll.close()
+            self._poll = None
+
+
 class DescriptorSink:
     """A descriptor that does not block: one with flags of our own, or one that never waits."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._loop = asyncio.get_running_loop()
+        self._departure: _Departure | None = None
 
     def write(self, data: bytearray) -> int:
         """As the port says."""
@@ -223,10 +269,19 @@ class DescriptorSink:
         """As the port says."""
         self._loop.add_writer(self._fd, self._ready, ready)
 
+    def when_gone(self, gone: Callable[[], None]) -> None:
+        """As the port says."""
+        self._departure = _Departure(self._fd, gone)
+
     def close(self) -> None:
         """As the port says."""
-        self._loop.remove_writer(self._fd)
+        self._let_go()
         os.close(self._fd)
+
+    def _let_go(self) -> None:
+        self._loop.remove_writer(self._fd)
+        if self._departure is not None:
+            self._departure.close()
 
     def _ready(self, ready: Callable[[], None]) -> None:
         self._loop.remove_writer(self._fd)
@@ -249,7 +304,7 @@ class SocketSink(DescriptorSink):
 
     def close(self) -> None:
         """As the port says."""
-        self._loop.remove_writer(self._fd)
+        self._let_go()
         self._socket.close()
 
 
@@ -267,6 +322,7 @@ class ThreadSink:
         self._is_busy = False
         self._outcome: int | OSError = 0
         self._ready: Callable[[], None] | None = None
+        self._departure: _Departure | None = None
         threading.Thread(target=self._work, name="wire output", daemon=True).start()
 
     def write(self, data: bytearray) -> int:
@@ -285,8 +341,14 @@ class ThreadSink:
         """As the port says."""
         self._ready = ready
 
+    def when_gone(self, gone: Callable[[], None]) -> None:
+        """As the port says."""
+        self._departure = _Departure(self._fd, gone)
+
     def close(self) -> None:
         """As the port says. The thread closes the descriptor, once a write it is in returns."""
+        if self._departure is not None:
+            self._departure.close()
         self._ready = None
         self._given.put(None)
 

@@ -55,6 +55,7 @@ class _Pipe:
         self._receive: Receive | None = None
         self._ended: Ended | None = None
         self._ready: Callable[[], None] | None = None
+        self._gone: Callable[[], None] | None = None
         self._is_ended = False
         self._is_abandoned = False
 
@@ -69,6 +70,9 @@ class _Pipe:
     def when_writable(self, ready: Callable[[], None]) -> None:
         self._ready = ready
 
+    def when_gone(self, gone: Callable[[], None]) -> None:
+        self._gone = gone
+
     def close(self) -> None:
         self._is_ended = True
         self.move_soon()
@@ -80,6 +84,8 @@ class _Pipe:
     def abandon(self) -> None:
         self._is_abandoned = True
         self._receive = self._ended = None
+        if self._gone is not None:
+            self._loop.call_soon(self._gone)
         self._let_write()
 
     def move_soon(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.ports import FileDiff, PathChange, Snapshot, Workspace
+from pi_rpc.core.ports.workspace import FileDiff, PathChange, Snapshot, Workspace
 
 
 class AbsentWorkspace:
@@ -22,11 +22,13 @@ class AbsentWorkspace:
     def _refuse(self) -> NoReturn:
         raise self._why()
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self, *, again: bool = False) -> Snapshot:
         """Raises the reason why not; so does everything here."""
         self._refuse()
 
-    async def compare(self, one: str, other: str) -> list[PathChange]:
+    async def compare(
+        self, one: str, other: str, *, beside: Workspace | None = None
+    ) -> list[PathChange]:
         """Raises the reason why not."""
         self._refuse()
 

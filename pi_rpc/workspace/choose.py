@@ -6,7 +6,8 @@ from pathlib import Path
 import anyio.abc
 
 from pi_rpc.core.errors import Outside
-from pi_rpc.core.ports import IgnoringAbove, Instructions, Workspace, Workspaces, Worktrees
+from pi_rpc.core.ports.instructions import Instructions
+from pi_rpc.core.ports.workspace import IgnoringAbove, Workspace, Workspaces, Worktrees
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.workspace.absent import AbsentWorkspaces
 from pi_rpc.workspace.copies import CopiedWorkspaces

@@ -21,7 +21,7 @@ import msgspec
 
 from pi_rpc.core.errors import Missing, Outside, Overfull, Refused
 from pi_rpc.core.paths import bytes_of_path, text_of_path
-from pi_rpc.core.ports import (
+from pi_rpc.core.ports.workspace import (
     FileDiff,
     IgnoringAbove,
     LeftOut,
@@ -43,6 +43,7 @@ from pi_rpc.workspace.manifests import (
 from pi_rpc.workspace.process import Processes, off_loop
 from pi_rpc.workspace.putting import LINK_MODE, Putting, mode_of
 from pi_rpc.workspace.store import Journal, home_of, locked, store_failures
+from pi_rpc.workspace.too_much import TooMuch
 
 VERSION_PREFIX = "copy:"
 VERSION = re.compile(r"copy:[0-9a-f]{64}")
@@ -66,11 +67,12 @@ class CopiedWorkspace:
         self._limits = limits
         self._ignoring_above = ignoring_above
         self._journal = Journal(home)
+        self._too_much = TooMuch()
 
     def warm(self) -> None:
         """Nothing to begin with: the first snapshot copies every file, and not beside a run."""
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self, *, again: bool = False) -> Snapshot:
         """Name the present state, and keep it. Raises Outside, Overfull, Missing."""
 
         def act(processes: Processes) -> Snapshot:
@@ -87,7 +89,8 @@ class CopiedWorkspace:
                 return Snapshot(VERSION_PREFIX + name, left_out)
 
         is_first = not (self._home / "seen").exists()
-        return await off_loop(act, self._limits.first_s if is_first else self._limits.next_s)
+        with self._too_much.looking(again=again):
+            return await off_loop(act, self._limits.first_s if is_first else self._limits.next_s)
 
     def _manifest(self, version: str) -> Manifest:
         gone = Missing("version_not_found", f"{version!r} is not kept here", version=version)
@@ -102,14 +105,24 @@ class CopiedWorkspace:
             raise Outside("store_broken", f"{version} is damaged", retryable=False)
         return decode_manifest(raw)
 
-    async def compare(self, one: str, other: str) -> list[PathChange]:
+    async def compare(
+        self, one: str, other: str, *, beside: Workspace | None = None
+    ) -> list[PathChange]:
         """What differs from one version to another. Raises Missing, Outside, Overfull."""
         if one == other:
             return []
 
+        def found(version: str) -> Manifest:
+            try:
+                return self._manifest(version)
+            except Missing:
+                if not isinstance(beside, CopiedWorkspace):
+                    raise
+                return beside._manifest(version)
+
         def act(processes: Processes) -> list[PathChange]:
             with store_failures(self._home):
-                return compared(self._manifest(one), self._manifest(other))
+                return compared(found(one), found(other))
 
         return await off_loop(act, self._limits.next_s)
 
@@ -342,7 +355,7 @@ class _Look:
             # It may have grown since it was measured; what is too long now is read no further.
             content = file.read(self._limits.file_bytes + 1)
         if len(content) > self._limits.file_bytes:
-            raise Overfull("too_many_bytes", f"{path} grows", limitBytes=self._limits.file_bytes)
+            raise Overfull("file_grows", f"{path} grows", limitBytes=self._limits.file_bytes)
         return content
 
 

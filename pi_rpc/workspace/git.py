@@ -12,37 +12,29 @@ Promises
 
 import hashlib
 import logging
-import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio.abc
 
 from pi_rpc.core.errors import Failure, Missing, Outside, Refused
-from pi_rpc.core.paths import bytes_of_path, text_of_path
-from pi_rpc.core.ports import FileDiff, LeftOut, PathChange, PathChangeKind, Snapshot, Workspace
+from pi_rpc.core.paths import bytes_of_path
+from pi_rpc.core.ports.workspace import FileDiff, PathChange, Snapshot, Workspace
 from pi_rpc.core.version_limits import VersionLimits
-from pi_rpc.workspace.left_out import decode_left_out, left_out_changes
+from pi_rpc.workspace.comparing import VERSION, Comparing
 from pi_rpc.workspace.process import Processes, off_loop
 from pi_rpc.workspace.putting import Putting
-from pi_rpc.workspace.repository import (
-    names,
-)
 from pi_rpc.workspace.store import locked, store_failures
 from pi_rpc.workspace.taking import VERSION_PREFIX, Site, Taking
+from pi_rpc.workspace.too_much import TooMuch
 
 log = logging.getLogger(__name__)
 
-VERSION = re.compile(r"git:[0-9a-f]{40}")
 KEEPING_S = 600.0
 """How long copying what is borrowed may take; it runs beside everything else."""
 KEEPING_TRIES_MAX = 2
 """How often that is done beside other snapshots before they have to wait for it."""
-PATCH_BYTES_MAX = 1024 * 1024
-"""How long all patches of a diff may be together; later files have none."""
-
-_KINDS: dict[str, PathChangeKind] = {"A": "added", "D": "removed"}
 
 
 def _digest(size: int) -> "hashlib._Hash":
@@ -65,6 +57,7 @@ class GitWorkspace:
     ) -> None:
         self._site = Site(folder, home, limits or VersionLimits())
         self._tasks = tasks
+        self._too_much = TooMuch()
         self._is_keeping = False
         self._is_warm = False
 
@@ -86,11 +79,12 @@ class GitWorkspace:
             # Whoever asks for a version is told the same.
             log.info("no version of %s yet: %s", self._site.folder, failure)
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self, *, again: bool = False) -> Snapshot:
         """Name the present state, and keep it. Raises Outside, Overfull."""
         is_first = not self._site.repository.index.exists()
         time_s = self._site.limits.first_s if is_first else self._site.limits.next_s
-        taken = await off_loop(self._snapshot, time_s)
+        with self._too_much.looking(again=again):
+            taken = await off_loop(self._snapshot, time_s)
         self._keep_soon()
         return taken
 
@@ -119,74 +113,30 @@ class GitWorkspace:
     def _git(self, processes: Processes, *words: str, given: bytes = b"") -> bytes:
         return self._site.repository.start(processes, self._site.home, words, given).wait()
 
-    async def compare(self, one: str, other: str) -> list[PathChange]:
+    async def compare(
+        self, one: str, other: str, *, beside: Workspace | None = None
+    ) -> list[PathChange]:
         """What differs from one version to another. Raises Missing, Outside, Overfull."""
         if one == other:
             return []
+        repository = self._site.repository
+        if isinstance(beside, GitWorkspace):
+            repository = repository.beside(beside._site.repository)
 
         def act(processes: Processes) -> list[PathChange]:
             with store_failures(self._site.home):
-                return self._compared(processes, one, other)
+                return Comparing(repository, processes).changes(one, other)
 
         return await off_loop(act, self._site.limits.next_s)
-
-    def _compared(self, processes: Processes, one: str, other: str) -> list[PathChange]:
-        changes = self._raw(processes, self._files(processes, one, other))
-        lists = [self._left_out_of(processes, each) for each in (one, other)]
-        return left_out_changes(changes, *lists)
-
-    def _raw(self, processes: Processes, pair: list[str]) -> list[PathChange]:
-        words = ["diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev"]
-        return list(_raw_changes(self._git(processes, *words, *pair)))
-
-    def _files(self, processes: Processes, *versions: str) -> list[str]:
-        """The trees of files of these versions. Raises Missing `version_not_found`."""
-        trees = [f"{version.removeprefix(VERSION_PREFIX)}:files" for version in versions]
-        told: list[bytes] = []
-        if self._site.repository.exists:
-            given = "".join(f"{tree}\n" for tree in trees).encode()
-            words = ["cat-file", "--batch-check=%(objecttype)"]
-            told = self._git(processes, *words, given=given).split(b"\n")[:-1]
-        for place, version in enumerate(versions):
-            if told[place : place + 1] != [b"tree"] or not VERSION.fullmatch(version):
-                raise Missing("version_not_found", f"{version!r} is not kept here", version=version)
-        return trees
-
-    def _left_out_of(self, processes: Processes, version: str) -> list[LeftOut]:
-        given = f"{version.removeprefix(VERSION_PREFIX)}:left_out\n".encode()
-        told, _, rest = self._git(processes, "cat-file", "--batch", given=given).partition(b"\n")
-        return [] if told.endswith(b" missing") else decode_left_out(rest[:-1])
 
     async def diff(self, one: str, other: str, patches: bool) -> list[FileDiff]:
         """As `compare`, with lines counted and, if wanted, patches."""
 
         def act(processes: Processes) -> list[FileDiff]:
             with store_failures(self._site.home):
-                return self._diffed(processes, one, other, patches)
+                return Comparing(self._site.repository, processes).diffs(one, other, patches)
 
         return await off_loop(act, self._site.limits.next_s)
-
-    def _diffed(self, processes: Processes, one: str, other: str, patches: bool) -> list[FileDiff]:
-        changes = self._compared(processes, one, other)
-        pair = self._files(processes, one, other)
-        plain = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"]
-        counts: dict[str, tuple[int | None, int | None]] = {}
-        for line in names(self._git(processes, *plain, "-z", "--numstat", *pair)):
-            added, removed, path = line.split(b"\t", 2)
-            counts[text_of_path(path)] = (_number(added), _number(removed))
-        texts: dict[str, str] = {}
-        if patches:
-            out = self._git(processes, *plain, "-p", "--no-color", *pair)
-            texts = dict(_patches(out, self._raw(processes, pair)))
-        return [
-            FileDiff(
-                change.path,
-                change.change,
-                *counts.get(change.path, (None, None)),
-                texts.get(change.path),
-            )
-            for change in changes
-        ]
 
     async def restore(self, changes: Sequence[PathChange]) -> dict[str, str]:
         """Bring paths from their present state to another. Raises Outside before any is touched."""
@@ -233,6 +183,8 @@ class GitWorkspace:
         if not isinstance(other, GitWorkspace) or not VERSION.fullmatch(version):
             raise Refused("other_kind", "that version is kept in another way", version=version)
         source = other._site.repository
+        if self._site.repository.keeps(version.removeprefix(VERSION_PREFIX)):
+            return
 
         def act(processes: Processes) -> None:
             with locked(self._site.home, processes), store_failures(self._site.home):
@@ -253,7 +205,7 @@ class GitWorkspace:
         return self._site.repository.alternates.exists()
 
     def _keep_soon(self) -> None:
-        wanted = self.leans or self._site.repository.has_many_loose()
+        wanted = self.leans or self._site.repository.has_many_pieces()
         if wanted and not self._is_keeping:
             self._is_keeping = True
             self._tasks.start_soon(self._keep)
@@ -309,33 +261,3 @@ class _denials:  # noqa: N801
             self._denied[self._path] = "write_failed"
             return True
         return False
-
-
-def _raw_changes(out: bytes) -> Iterator[PathChange]:
-    told = iter(out.split(b"\0")[:-1])
-    for facts, path in zip(told, told, strict=False):
-        old_mode, mode, old_name, name, status = facts[1:].decode().split(" ")
-        yield PathChange(
-            path=text_of_path(path),
-            change=_KINDS.get(status, "modified"),
-            before=None if status == "A" else f"{old_mode}:{old_name}",
-            after=None if status == "D" else f"{mode}:{name}",
-        )
-
-
-def _number(count: bytes) -> int | None:
-    return int(count) if count.isdigit() else None
-
-
-def _patches(out: bytes, changes: Sequence[PathChange]) -> Iterator[tuple[str, str]]:
-    """The patch of each change: git prints them in the same order, a change of type as two."""
-    parts = (b"\n" + out).split(b"\ndiff --git ")[1:]
-    place, total = 0, 0
-    for change in changes:
-        modes = [state.partition(":")[0][:2] for state in (change.before, change.after) if state]
-        count = 2 if len(set(modes)) == 2 else 1
-        text = b"\n".join(b"diff --git " + part for part in parts[place : place + count])
-        place += count
-        total += len(text)
-        if total <= PATCH_BYTES_MAX:
-            yield change.path, text.decode(errors="replace").rstrip("\n") + "\n"

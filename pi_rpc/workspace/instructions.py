@@ -26,7 +26,8 @@ from pi_rpc.core.instructions import (
     name_problem,
     summary_of,
 )
-from pi_rpc.core.ports import LoadedFile, ResourceQuery, Resources
+from pi_rpc.core.ports.instructions import LoadedFile, ResourceQuery, Resources
+from pi_rpc.workspace.reading import head_of
 
 CONTEXT_NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")
 """Of these the first that is there counts for its folder."""
@@ -73,8 +74,7 @@ class FileInstructions:
                 raise Outside("file_too_large", f"larger than {FILE_BYTES_MAX} bytes")
             if not path.is_file():
                 raise Outside("not_a_file", "not a regular file")
-            with path.open("rb") as file:
-                raw = file.read(FILE_BYTES_MAX + 1)
+            raw = head_of(path, FILE_BYTES_MAX + 1)
         except FileNotFoundError as error:
             raise Missing("file_not_found", f"no such file: {path}", path=str(path)) from error
         except OSError as error:
@@ -279,7 +279,7 @@ def _worktree_of(folders: list[Path]) -> Path | None:
 def _main_checkout(worktree: Path) -> Path | None:
     """The checkout a worktree belongs to, as its `.git` file says; None when it says nothing."""
     try:
-        said = (worktree / ".git").read_text(encoding="utf-8", errors="replace")[:4096]
+        said = head_of(worktree / ".git", 4096).decode("utf-8", "replace")
     except OSError:
         return None
     given = said.partition("gitdir:")[2].strip()
@@ -322,8 +322,9 @@ class _Ignored(msgspec.Struct, frozen=True):
         rules = list(above)
         for name in (".gitignore", ".ignore", ".fdignore"):
             try:
-                with (folder / name).open(encoding="utf-8", errors="replace") as file:
-                    lines = file.read(FILE_BYTES_MAX).split("\n")
+                lines = (
+                    head_of(folder / name, FILE_BYTES_MAX).decode("utf-8", "replace").split("\n")
+                )
             except OSError:
                 continue
             rules += [

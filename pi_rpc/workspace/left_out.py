@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pi_rpc.core.ports import LeftOut, PathChange
+from pi_rpc.core.ports.workspace import LeftOut, PathChange
 
 _Line = tuple[str, str, int, int]
 

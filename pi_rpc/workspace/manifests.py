@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pi_rpc.core.ports import LeftOut, PathChange
+from pi_rpc.core.ports.workspace import LeftOut, PathChange
 from pi_rpc.workspace.left_out import left_out_changes
 
 COUNTED_BYTES_MAX = 1024 * 1024

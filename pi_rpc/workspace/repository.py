@@ -6,15 +6,21 @@ Promises
 - It needs nothing of the user's repository for good: what it borrows at first it copies later.
 """
 
+import copy
 import os
+import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from pi_rpc.workspace.objects import put_object, put_whole
 from pi_rpc.workspace.process import Processes, Started
+from pi_rpc.workspace.reading import head_of
 
 CONFIG = """\
 [core]
@@ -43,6 +49,23 @@ ATTRIBUTES = "* -text -filter -ident -working-tree-encoding -eol\n"
 LOOSE_FOLDER = "17"
 LOOSE_OBJECTS_MAX = 6000
 """More loose objects than about this are packed; they are counted by one folder of 256."""
+PACKS_MAX = 40
+"""More packs than this are made one: each is looked into for every object."""
+
+TOGETHER_MIN = 500
+"""So many files are written into one pack; a file for each object costs several times as much."""
+TOGETHER = ("-c", "core.bigFileThreshold=1", "-c", "pack.compression=1")
+TOGETHER_SINCE = (2, 37)
+"""The first git whose `update-index` writes one pack for all, and not one for each."""
+RULES_BYTES_MAX = 1 << 20
+"""More of the user's ignore rules or configuration is not looked at."""
+
+TEMPORARY_PACK = "tmp_pack_"
+TEMPORARY_PACK_AGE_S = 3600.0
+"""What a killed git left of a pack is removed when it is so old that nobody writes it any more."""
+
+# Else git gives memory back to the system, and asks for it again, with every single file.
+_MEMORY = {"MALLOC_TOP_PAD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "67108864"}
 
 FILTERING_ATTRIBUTES = ("filter", "ident", "working-tree-encoding")
 
@@ -71,14 +94,17 @@ def surrounding_of(folder: Path) -> Surrounding | None:
         git_dir = top / ".git"
         try:
             if git_dir.is_file():
-                text = git_dir.read_bytes()[:4096].decode(errors="surrogateescape")
+                text = head_of(git_dir, 4096).decode(errors="surrogateescape")
                 if not text.startswith("gitdir:"):
                     continue
                 git_dir = top / text.removeprefix("gitdir:").strip()
             if not (git_dir / "HEAD").is_file():
                 continue
             common = git_dir / "commondir"
-            common_dir = git_dir / common.read_text().strip() if common.is_file() else git_dir
+            named = (
+                head_of(common, 4096).decode(errors="surrogateescape") if common.is_file() else ""
+            )
+            common_dir = git_dir / named.strip()
         except OSError:
             continue
         return Surrounding(top, git_dir, Path(os.path.normpath(common_dir)))
@@ -99,6 +125,14 @@ class Repository:
         self.index = home / "index"
         self.ignore_file: str | None = None
         """Ignore rules of the user's own beside those in the folder."""
+        self._writes_together: bool | None = None
+        self._other_objects: Path | None = None
+
+    def beside(self, other: "Repository") -> "Repository":
+        """This one, for reading: what it does not hold is looked for in the other."""
+        both = copy.copy(self)
+        both._other_objects = other.git_dir / "objects"
+        return both
 
     @property
     def exists(self) -> bool:
@@ -140,9 +174,36 @@ class Repository:
                 "GIT_LITERAL_PATHSPECS": "1" if literal else "0",
                 "GIT_NO_REPLACE_OBJECTS": "1",
             }
+            | _MEMORY
         )
+        if self._other_objects is not None:
+            name = str(self._other_objects).replace("\\", "\\\\").replace('"', '\\"')
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{name}"'
         own = [] if self.ignore_file is None else ["-c", f"core.excludesFile={self.ignore_file}"]
         return processes.start(["git", *own, *words], environment, top, given)
+
+    def take_in(self, processes: Processes, top: Path, paths: Sequence[bytes]) -> None:
+        """Bring the index to what these files are now, their content stored. Raises Outside."""
+        words = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
+        if len(paths) >= TOGETHER_MIN and self._can_write_together(processes):
+            self._drop_stale_packs()
+            words = [*TOGETHER, *words]
+        self.start(processes, top, words, b"".join(path + b"\0" for path in paths)).wait()
+
+    def _can_write_together(self, processes: Processes) -> bool:
+        if self._writes_together is None:
+            told = processes.start(["git", "version"], clean_environment(), self.git_dir).wait()
+            found = re.search(rb"(\d+)\.(\d+)", told)
+            version = (int(found[1]), int(found[2])) if found else (0, 0)
+            self._writes_together = version >= TOGETHER_SINCE
+        return self._writes_together
+
+    def _drop_stale_packs(self) -> None:
+        before_s = time.time() - TEMPORARY_PACK_AGE_S
+        for left in (self.git_dir / "objects" / "pack").glob(f"{TEMPORARY_PACK}*"):
+            with suppress(OSError):
+                if left.stat().st_mtime < before_s:
+                    left.unlink()
 
     def honour(self, processes: Processes, around: Surrounding | None, folder: Path) -> None:
         """Take over the ignore rules the user has outside the folder's own files."""
@@ -152,7 +213,7 @@ class Repository:
         self.ignore_file = os.fsdecode(named) or None
         rules = b""
         if around is not None and around.excludes.is_file():
-            rules = around.excludes.read_bytes()
+            rules = head_of(around.excludes, RULES_BYTES_MAX)
         (self.git_dir / "info" / "exclude").write_bytes(rules)
 
     def drop_stale_locks(self) -> None:
@@ -191,7 +252,8 @@ class Repository:
 
     def _can_borrow(self, around: Surrounding) -> bool:
         try:
-            config = (around.common_dir / "config").read_text(errors="replace").lower()
+            raw = head_of(around.common_dir / "config", RULES_BYTES_MAX)
+            config = raw.decode(errors="replace").lower()
         except OSError:
             return False
         if "objectformat" in config or "partialclone" in config or "promisor" in config:
@@ -232,6 +294,18 @@ class Repository:
         }
         return {row.path for row in rows} - filtered
 
+    def store(self, kind: Literal["blob", "tree"], content: bytes) -> str:
+        """Keep a small object; its name. As `hash-object -w` does, without a process for it."""
+        return put_object(self.git_dir, kind, content)
+
+    def keep(self, tree: str) -> None:
+        """Let a ref of its own hold a version for good."""
+        put_whole(self.git_dir, self.git_dir / "refs" / "versions" / tree, tree.encode() + b"\n")
+
+    def keeps(self, tree: str) -> bool:
+        """Whether there is one."""
+        return (self.git_dir / "refs" / "versions" / tree).exists()
+
     def versions(self) -> frozenset[str]:
         """The names of everything that is kept."""
         try:
@@ -241,16 +315,25 @@ class Repository:
 
     def pack(self, processes: Processes) -> None:
         """Copy what is borrowed and pack what is loose. Raises Outside."""
-        words = ["repack", "-a", "-d", "-q", "--window=0"]
+        # What no version names yet may belong to one that is being named beside this.
+        words = ["repack", "-a", "-d", "-q", "--window=0", "--keep-unreachable"]
         self.start(processes, self.git_dir, words).wait()
 
-    def has_many_loose(self) -> bool:
+    def has_many_pieces(self) -> bool:
         """Whether packing is worth it."""
-        folder = self.git_dir / "objects" / LOOSE_FOLDER
-        try:
-            return len(os.listdir(folder)) * 256 > LOOSE_OBJECTS_MAX  # noqa: PTH208
-        except FileNotFoundError:
-            return False
+        objects = self.git_dir / "objects"
+        # A pack has an index beside it.
+        return (
+            _count(objects / LOOSE_FOLDER) * 256 > LOOSE_OBJECTS_MAX
+            or _count(objects / "pack") > 2 * PACKS_MAX
+        )
+
+
+def _count(folder: Path) -> int:
+    try:
+        return len(os.listdir(folder))  # noqa: PTH208
+    except FileNotFoundError:
+        return 0
 
 
 _NO_CONFIG = {

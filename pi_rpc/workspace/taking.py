@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pi_rpc.core.errors import Missing, Outside, Overfull
 from pi_rpc.core.paths import text_of_path
-from pi_rpc.core.ports import LeftOut, Snapshot
+from pi_rpc.core.ports.workspace import LeftOut, Snapshot
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.workspace.left_out import decode_left_out, encode_left_out
 from pi_rpc.workspace.process import Processes
@@ -22,7 +22,7 @@ from pi_rpc.workspace.store import Journal
 VERSION_PREFIX = "git:"
 TRIES_MAX = 3
 """How often a snapshot begins again when files come and go while it looks."""
-CHUNK_PATHS = 2000
+CHUNK_PATHS = 5000
 """Paths handed to git at once: so much is kept when time runs out on a first snapshot."""
 NESTING_MAX = 100
 """How many repositories inside repositories are looked into by one snapshot."""
@@ -39,7 +39,7 @@ class Site:
         self.journal = Journal(home)
         self.around: tuple[Surrounding | None, bool] | None = None
         """The repository around it when last looked, and whether that one ignores it."""
-        self.last: tuple[bytes, bytes, str] | None = None
+        self.last: tuple[str, bytes, str] | None = None
         """The last tree of files, list of what was left out, and the version they make."""
 
 
@@ -139,8 +139,9 @@ class Taking:
         candidates += self._extra
         self._left_out = {}
         added = self._chosen(candidates, gone)
-        self._update(["--force-remove"], gone)
-        self._update(["--add", "--remove", "--replace"], added)
+        self._drop(gone)
+        for first in range(0, len(added), CHUNK_PATHS):
+            self._repository.take_in(self._processes, self._top, added[first : first + CHUNK_PATHS])
         self._extra = []
 
     def _with_nested(self, found: Iterable[bytes]) -> Iterator[bytes]:
@@ -214,39 +215,34 @@ class Taking:
     def _below(self, path: bytes) -> bytes:
         return path[len(self._scope.encode()) + 1 :] if self._scope else path
 
-    def _update(self, options: list[str], paths: list[bytes]) -> None:
-        for start in range(0, len(paths), CHUNK_PATHS):
-            given = b"".join(path + b"\0" for path in paths[start : start + CHUNK_PATHS])
-            self._git("update-index", *options, "-z", "--stdin", given=given)
+    def _drop(self, paths: list[bytes]) -> None:
+        if paths:
+            given = b"".join(path + b"\0" for path in paths)
+            self._git("update-index", "--force-remove", "-z", "--stdin", given=given)
 
     def _named(self) -> Snapshot:
         raw = self._written()
         left_out = encode_left_out(self._left_out.values())
         shown = tuple(decode_left_out(left_out))
-        last = self._site.last
-        if last is not None and last[:2] == (raw, left_out) and self._has(last[2]):
+        last, repository = self._site.last, self._repository
+        if last is not None and last[:2] == (raw, left_out) and repository.keeps(last[2]):
             return Snapshot(VERSION_PREFIX + last[2], shown)
-        lines = b"040000 tree %s\tfiles\n" % raw
+        rows = b"40000 files\0" + bytes.fromhex(raw)
         if left_out:
-            blob = self._git("hash-object", "-w", "--stdin", given=left_out).strip()
-            lines += b"100644 blob %s\tleft_out\n" % blob
-        tree = self._git("mktree", given=lines).strip().decode()
-        self._git("update-ref", f"refs/versions/{tree}", tree)
+            rows += b"100644 left_out\0" + bytes.fromhex(repository.store("blob", left_out))
+        tree = repository.store("tree", rows)
+        repository.keep(tree)
         self._site.last = (raw, left_out, tree)
         return Snapshot(VERSION_PREFIX + tree, shown)
 
-    def _has(self, tree: str) -> bool:
-        versions = self._repository.git_dir / "refs" / "versions" / tree
-        return versions.exists()
-
-    def _written(self) -> bytes:
+    def _written(self) -> str:
         words = ["write-tree", *([f"--prefix={self._scope}/"] if self._scope else [])]
         try:
-            return self._git(*words).strip()
+            return self._git(*words).strip().decode()
         except Outside as failure:
             if not self._scope or "not found" not in failure.message:
                 raise
-            return self._git("mktree").strip()
+            return self._repository.store("tree", b"")
 
 
 def _slashed(folder: Path, top: Path) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pi_rpc.core.errors import Outside, Refused
-from pi_rpc.core.ports import Worktree
+from pi_rpc.core.ports.workspace import Worktree
 from pi_rpc.workspace.process import Processes, off_loop
 from pi_rpc.workspace.repository import Surrounding, clean_environment, surrounding_of
 

@@ -7,8 +7,9 @@ import anyio
 import pytest
 
 from pi_rpc.agent.asking import Asking
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.core.reply import (
     BlockDelta,
     BlockStarted,
@@ -80,7 +81,7 @@ async def asked(
 ) -> JsonObject:
     provider = Provider(stream)
     with anyio.fail_after(5):
-        async with Asking(provider, REQUEST, anyio.Event(), idle_s, total_s) as reply:
+        async with Asking(provider, REQUEST, Stop(), idle_s, total_s) as reply:
             async for _ in reply:
                 pass
     assert provider.closed.is_set()
@@ -110,7 +111,7 @@ async def test_every_stream_ends_in_a_message(
 
 @pytest.mark.anyio
 async def test_batches_are_passed_on_as_they_come() -> None:
-    async with Asking(Provider(whole), REQUEST, anyio.Event()) as reply:
+    async with Asking(Provider(whole), REQUEST, Stop()) as reply:
         assert [pieces async for pieces in reply] == [HALF, REST]
 
 
@@ -148,7 +149,7 @@ async def test_a_reply_that_takes_too_long_in_all_is_given_up() -> None:
 async def test_a_stop_ends_the_wait_for_a_silent_provider(
     stream: Callable[[], Stream], texts: list[str]
 ) -> None:
-    provider, stop = Provider(stream), anyio.Event()
+    provider, stop = Provider(stream), Stop()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
 
@@ -173,7 +174,7 @@ async def test_a_stop_ends_the_wait_for_a_silent_provider(
 
 @pytest.mark.anyio
 async def test_a_stop_between_two_batches_takes_no_further_one() -> None:
-    stop = anyio.Event()
+    stop = Stop()
     seen: list[Sequence[Piece]] = []
     async with Asking(Provider(whole), REQUEST, stop) as reply:
         async for pieces in reply:
@@ -185,7 +186,7 @@ async def test_a_stop_between_two_batches_takes_no_further_one() -> None:
 
 @pytest.mark.anyio
 async def test_a_reply_that_was_whole_before_the_stop_stays_whole() -> None:
-    stop = anyio.Event()
+    stop = Stop()
     async with Asking(Provider(whole), REQUEST, stop) as reply:
         async for pieces in reply:
             if pieces is REST:
@@ -195,7 +196,7 @@ async def test_a_reply_that_was_whole_before_the_stop_stays_whole() -> None:
 
 @pytest.mark.anyio
 async def test_a_stop_that_came_first_asks_nobody() -> None:
-    provider, stop = Provider(whole), anyio.Event()
+    provider, stop = Provider(whole), Stop()
     stop.set()
     async with Asking(provider, REQUEST, stop) as reply:
         assert [pieces async for pieces in reply] == []
@@ -206,7 +207,7 @@ async def test_a_stop_that_came_first_asks_nobody() -> None:
 @pytest.mark.anyio
 async def test_a_caller_that_leaves_early_closes_the_stream() -> None:
     provider = Provider(silent)
-    async with Asking(provider, REQUEST, anyio.Event()) as reply:
+    async with Asking(provider, REQUEST, Stop()) as reply:
         async for _ in reply:
             break
     assert provider.closed.is_set()
@@ -217,7 +218,7 @@ async def test_a_caller_that_leaves_early_closes_the_stream() -> None:
 async def test_the_callers_own_error_leaves_the_block_as_it_was_raised() -> None:
     provider = Provider(silent)
     with pytest.raises(ZeroDivisionError):
-        async with Asking(provider, REQUEST, anyio.Event()) as reply:
+        async with Asking(provider, REQUEST, Stop()) as reply:
             async for _ in reply:
                 raise ZeroDivisionError
     assert provider.closed.is_set()
@@ -230,7 +231,7 @@ async def test_cancelling_the_caller_closes_the_stream_and_goes_on() -> None:
         async with anyio.create_task_group() as tasks:
 
             async def ask() -> None:
-                async with Asking(provider, REQUEST, anyio.Event()) as reply:
+                async with Asking(provider, REQUEST, Stop()) as reply:
                     async for _ in reply:
                         pass
                 raise AssertionError("the cancellation was swallowed")

@@ -16,9 +16,10 @@ from pi_rpc.agent.calling import (
     CallStarted,
     Place,
 )
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.errors import Missing
 from pi_rpc.core.messages import JsonObject, ToolCall, ToolDeclaration, ToolOutcome, text_block
-from pi_rpc.core.ports import CallContext, Effect
+from pi_rpc.core.ports.tools import CallContext, Effect
 
 Body = Callable[[ToolCall, CallContext], Awaitable[ToolOutcome]]
 
@@ -83,7 +84,7 @@ def batch(
     asked: Sequence[ToolCall], *tools: Tool, stop: anyio.Event | None = None, **options: Any
 ) -> Calling:
     known = {tool.declaration.name: tool for tool in tools}
-    return Calling(asked, known, PLACE, stop or anyio.Event(), CountedClock(), **options)
+    return Calling(asked, known, PLACE, stop or Stop(), CountedClock(), **options)
 
 
 async def played(running: Calling) -> tuple[list[CallHappening], list[ToolOutcome]]:
@@ -132,7 +133,7 @@ async def test_a_tool_is_given_its_place_and_the_stop() -> None:
         seen.append(context)
         return said("")
 
-    stop = anyio.Event()
+    stop = Stop()
     await played(batch(calls("a"), Tool("a", look), stop=stop))
     [context] = seen
     assert (context.cwd, context.environment, context.spill_folder, context.stop) == (
@@ -328,7 +329,7 @@ async def test_progress_after_the_end_is_dropped() -> None:
 
 @pytest.mark.anyio
 async def test_a_stop_that_came_first_answers_every_call_and_runs_none() -> None:
-    stop = anyio.Event()
+    stop = Stop()
     stop.set()
     happenings, outcomes = await played(batch(calls("hang", "hang"), Tool("hang", hang), stop=stop))
     assert gist(happenings) == ["start c0", "end c0", "start c1", "end c1"]
@@ -355,7 +356,7 @@ async def stopped_once_blocked(running: Calling, stop: anyio.Event) -> list[Call
 
 @pytest.mark.anyio
 async def test_a_stop_lets_calls_end_with_what_they_have_and_finished_ones_keep_theirs() -> None:
-    stop = anyio.Event()
+    stop = Stop()
     running = batch(calls("heed", "answer"), Tool("heed", heed), Tool("answer", answer), stop=stop)
     happenings = await stopped_once_blocked(running, stop)
     assert gist(happenings)[-2:] == ["end c1", "end c0"]
@@ -364,7 +365,7 @@ async def test_a_stop_lets_calls_end_with_what_they_have_and_finished_ones_keep_
 
 @pytest.mark.anyio
 async def test_a_stop_in_a_batch_in_turn_answers_the_rest_without_running_it() -> None:
-    stop = anyio.Event()
+    stop = Stop()
     tools = [Tool("heed", heed, sequential=True), Tool("hang", hang)]
     running = batch(calls("heed", "hang"), *tools, stop=stop)
     happenings = await stopped_once_blocked(running, stop)
@@ -374,7 +375,7 @@ async def test_a_stop_in_a_batch_in_turn_answers_the_rest_without_running_it() -
 
 @pytest.mark.anyio
 async def test_a_call_that_ignores_the_stop_is_cancelled_and_abandoned() -> None:
-    stop = anyio.Event()
+    stop = Stop()
     running = batch(
         calls("hang", "answer"), Tool("hang", hang), Tool("answer", answer), stop=stop, grace_s=0.01
     )
@@ -393,7 +394,7 @@ async def test_a_call_that_ignores_the_stop_is_cancelled_and_abandoned() -> None
 async def test_a_call_that_withstands_cancellation_is_left_behind_and_its_end_comes_too_late() -> (
     None
 ):
-    stop, let_go = anyio.Event(), anyio.Event()
+    stop, let_go = Stop(), anyio.Event()
 
     async def withstand(call: ToolCall, context: CallContext) -> ToolOutcome:
         with anyio.CancelScope(shield=True):
@@ -413,6 +414,32 @@ async def test_a_call_that_withstands_cancellation_is_left_behind_and_its_end_co
             let_go.set()
     assert gist(happenings) == ["start c0", "end c0"]
     assert running.outcomes[0].details == {"abandoned": True}
+
+
+@pytest.mark.anyio
+async def test_what_waits_for_a_call_that_is_left_behind_is_answered_once_and_not_run() -> None:
+    stop, let_go, ran = Stop(), anyio.Event(), list[str]()
+
+    async def withstand(call: ToolCall, context: CallContext) -> ToolOutcome:
+        ran.append(call.id)
+        with anyio.CancelScope(shield=True):
+            await let_go.wait()
+        return said("late")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as host:
+            running = batch(
+                calls("alone", "alone", "alone"),
+                Tool("alone", withstand, sequential=True),
+                stop=stop,
+                grace_s=0.01,
+                left_behind=host,
+            )
+            happenings = await stopped_once_blocked(running, stop)
+            let_go.set()
+    assert gist(happenings) == [f"{what} c{n}" for n in range(3) for what in ("start", "end")]
+    assert [one.details for one in running.outcomes] == [{"abandoned": True}, None, None]
+    assert ran == ["c0"]
 
 
 @pytest.mark.anyio

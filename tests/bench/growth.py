@@ -1,6 +1,6 @@
 """Measures how what we do grows with a history and with their number, and draws it.
 
-    .venv/bin/python tests/bench/growth.py [--entries 1000,10000,100000] [--sessions 10,100,1000]
+    .venv/bin/python tests/bench/growth.py [--entries 1000,10000,1000000] [--sessions 10,100,1000]
 
 The table goes to results/growth.md, the curves to results/growth.svg: both axes logarithmic, so
 that what does not depend on the length is flat and what follows it rises one to one. No time is
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from ours import Ours
-from sessions import write_session, write_sessions
+from sessions import SessionFile, write_session, write_sessions
 
 HERE = Path(__file__).resolve().parent
 COMMAND = HERE.parents[1] / ".venv/bin/pi-rpc"
@@ -86,6 +86,12 @@ def by_entries(sizes: Sequence[int]) -> Curves:
                 note("prompt, ms", measured(partial(ours.prompt, "Say 1 words.")))
                 note("last 20 of the path, ms", measured(partial(_read, ours)))
                 note("entries since the last, ms", measured(partial(_since, ours)))
+                note("stats first, ms", measured(ours.stats, 1))
+                note("stats again, ms", measured(ours.stats))
+                note("context usage, ms", measured(partial(_usage, ours)))
+                note("navigate and back, ms", measured(partial(_navigate, ours, file)))
+                note("page of the tree, ms", measured(partial(_page, ours, file)))
+                note("branches, ms", measured(partial(_branches, ours)))
                 note("fork, ms", measured(partial(ours.fork, file.last_user_id), 1))
     return curves
 
@@ -101,6 +107,24 @@ def _read(ours: Ours) -> None:
 def _since(ours: Ours) -> None:
     leaf_id = ours.request("session/state", sessionId=ours.session_id)["leafId"]
     ours.request("session/entries", sessionId=ours.session_id, since=leaf_id)
+
+
+def _usage(ours: Ours) -> None:
+    ours.request("context/usage", sessionId=ours.session_id)
+
+
+def _navigate(ours: Ours, file: SessionFile) -> None:
+    for target_id in (file.last_user_id, file.last_id):
+        ours.request("branch/navigate", sessionId=ours.session_id, targetId=target_id)
+
+
+def _page(ours: Ours, file: SessionFile) -> None:
+    asked = {"sessionId": ours.session_id, "root": file.last_user_id}
+    ours.request("session/tree", **asked, depth=2, limit=20)
+
+
+def _branches(ours: Ours) -> None:
+    ours.request("branch/list", sessionId=ours.session_id, limit=5)
 
 
 def by_sessions(counts: Sequence[int]) -> Curves:
@@ -202,7 +226,7 @@ def numbers(text: str) -> list[int]:
 def main() -> None:
     """Measure, write, draw."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--entries", type=numbers, default=[1_000, 10_000, 100_000])
+    parser.add_argument("--entries", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--sessions", type=numbers, default=[10, 100, 1_000])
     chosen = parser.parse_args()
     panels = [

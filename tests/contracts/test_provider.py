@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import ModelRequest, Provider
+from pi_rpc.core.ports.providers import ModelRequest, Provider
 from pi_rpc.core.reply import (
     BlockDelta,
     BlockEnded,
@@ -19,6 +19,7 @@ from pi_rpc.core.reply import (
     ReplyEnded,
     ReplyStarted,
 )
+from pi_rpc.providers.http import Patience
 from pi_rpc.providers.remote import Access, RemoteProvider
 from pi_rpc.providers.script import script_from_object
 from pi_rpc.providers.scripted import ScriptedProvider
@@ -39,7 +40,9 @@ class Canned:
     def __init__(self, chunks: list[bytes]) -> None:
         self._chunks = chunks
 
-    async def open(self, url: str, headers: dict[str, str], body: bytes) -> "Canned":
+    async def open(
+        self, url: str, headers: dict[str, str], body: bytes, patience: Patience
+    ) -> "Canned":
         return Canned(list(self._chunks))
 
     async def read(self) -> bytes:

@@ -9,8 +9,9 @@ import pytest
 from pi_rpc.core.codec import decode, encode
 from pi_rpc.core.entries import Kind, label
 from pi_rpc.core.errors import Failure, Invalid, Locked, Missing, Refused
-from pi_rpc.core.ports import CopiedRows, NewLine, Repaired, Store
+from pi_rpc.core.ports.store import CopiedRows, NewLine, Repaired, Store
 from pi_rpc.core.searching import SearchQuery
+from pi_rpc.core.tree import Tree
 from pi_rpc.store.choose import open_memory_store, open_store
 from tests.store.samples import (
     CWD,
@@ -63,6 +64,13 @@ async def test_rows_that_follow_one_another_are_read_at_once(store: Store) -> No
     for rows in (range(5), range(1, 4), range(4, 5), range(2, 2)):
         assert session.lines_of(rows) == [raws[row] for row in rows]
     assert [session.length(row) for row in range(5)] == [len(raw) for raw in raws]
+    tree = Tree(session.heads, session.line, session.block)
+    for chosen in ([0, 1, 2, 3, 4], [0, 2, 4], [4, 0, 1], [3], []):
+        blocks = list(tree.blocks(chosen))
+        assert [row for block, _ in blocks for row in block] == chosen
+        assert [line for _, lines in blocks for line in lines.split(b"\n")] == [
+            raws[row] for row in chosen
+        ]
     await session.close()
 
 
@@ -375,3 +383,22 @@ async def test_what_is_published_is_there_whole_and_replaces_nothing(
     with pytest.raises(Refused) as caught:
         await store.publish(tmp_path / "out", chunks())
     assert caught.value.reason == "file_exists"
+
+
+async def test_what_gave_up_its_rows_has_the_same_when_they_are_wanted(store: Store) -> None:
+    session = await store.create(header(), chain(3))
+    before = (ids_of(session), list(session.heads.parents), texts_of(session, range(3)))
+    await session.prepare_to_unload()
+    gave_up = session.unload()
+    assert session.is_loaded is not gave_up
+    await session.load()
+    assert session.is_loaded
+    assert (ids_of(session), list(session.heads.parents), texts_of(session, range(3))) == before
+    session.unload()
+    # On the spot, when nobody has loaded them.
+    assert texts_of(session, range(3)) == before[2]
+    session.unload()
+    assert await session.append(chain(4)[3:], durable=True) == range(3, 4)
+    assert ids_of(session) == [each.entry_id for each in chain(4)]
+    await session.close()
+    assert not session.unload()

@@ -10,7 +10,7 @@ import pytest
 from pi_rpc.core.arguments import checked
 from pi_rpc.core.errors import Failure, Invalid
 from pi_rpc.core.messages import ToolCall, text_of
-from pi_rpc.core.ports import Effect, Tool
+from pi_rpc.core.ports.tools import Effect, Tool
 from pi_rpc.tools.choose import KNOWN, tool_set
 from tests.tools.bench import Bench
 

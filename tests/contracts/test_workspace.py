@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import anyio
 import pytest
 
 from pi_rpc.core.errors import Missing, Outside, Overfull, Refused
-from pi_rpc.core.ports import PathChange, Workspace, Workspaces
+from pi_rpc.core.ports.workspace import PathChange, Workspace, Workspaces
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.tools.choose import ignoring_by_git
 from pi_rpc.workspace.absent import AbsentWorkspace
@@ -127,6 +128,27 @@ async def test_what_differs_is_brought_back_and_forth_byte_for_byte(
     assert await workspace.restore(await workspace.compare(one.version, other.version)) == {}
     assert plain_tree(folder) == second
     assert (await workspace.snapshot()).version == other.version
+
+
+def touched(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """When and as what each file was written last."""
+    found = {}
+    for path in folder.rglob("*"):
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            found[path.name] = status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+    return found
+
+
+async def test_only_what_differs_is_written(workspace: Workspace, folder: Path) -> None:
+    one = await workspace.snapshot()
+    before = touched(folder)
+    (folder / "a.txt").write_text("later\n")
+    other = await workspace.snapshot()
+    assert await workspace.restore(await workspace.compare(other.version, one.version)) == {}
+    after = touched(folder)
+    assert len(before) > 1
+    assert [name for name in before if before[name] != after[name]] == ["a.txt"]
 
 
 async def test_odd_names_are_names(workspace: Workspace, folder: Path) -> None:
@@ -328,6 +350,30 @@ async def test_beyond_a_limit_no_state_is_named(
     assert caught.value.reason == reason
 
 
+def emptied(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+async def test_too_much_is_said_without_another_look_until_one_is_wanted(
+    folder: Path, tmp_path: Path, open_below: Open
+) -> None:
+    limited = open_below(tmp_path / "limited", VersionLimits(files=2)).of(folder)
+    (folder / "more").mkdir()
+    for name in "xyz":
+        (folder / "more" / name).write_text("more")
+    for again in (False, True):
+        with pytest.raises(Overfull):
+            await limited.snapshot(again=again)
+    emptied(folder)
+    with pytest.raises(Overfull) as caught:
+        await limited.snapshot()
+    assert caught.value.reason == "too_many_files"
+    assert caught.value.data["limitCount"] == 2
+    version = (await limited.snapshot(again=True)).version
+    assert (await limited.snapshot()).version == version
+
+
 async def test_a_version_of_another_folder_can_be_kept_here_too(
     workspace: Workspace, folder: Path, tmp_path: Path, open_below: Open
 ) -> None:
@@ -338,8 +384,13 @@ async def test_a_version_of_another_folder_can_be_kept_here_too(
     now = await other.snapshot()
     with pytest.raises(Missing):
         await other.compare(now.version, wanted.version)
-    await other.fetch(workspace, wanted.version)
+    there = await other.compare(now.version, wanted.version, beside=workspace)
+    with pytest.raises(Missing):
+        await other.compare(now.version, wanted.version)
+    for _ in range(2):
+        await other.fetch(workspace, wanted.version)
     changes = await other.compare(now.version, wanted.version)
+    assert changes == there
     assert await other.restore(changes) == {}
     assert plain_tree(beside) == plain_tree(folder)
 

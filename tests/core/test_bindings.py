@@ -4,6 +4,7 @@ from typing import Any
 
 from pi_rpc.core.bindings import Bindings, binding_body, effects_body, restored_body
 from pi_rpc.core.entries import Body, entry_object
+from pi_rpc.core.scopes import scopes_body
 from pi_rpc.core.tree import ROOT
 from tests.core.trees import TIME, Growing, message
 
@@ -119,6 +120,42 @@ def test_an_effect_counts_until_it_is_made_good_and_stays_where_it_was_told() ->
     assert (again.row, again.summary) == (w.rows["e1"], "again")
     w.binds("e3", "e2", effects_body([effect | {"compensated": True}]))
     assert w.bindings.effects() == []
+
+
+def test_scopes_are_bound_each_by_itself_and_beside_the_files() -> None:
+    w = Written()
+    w.says("u", None, "user")
+    w.binds("b", "u", scopes_body("start", None, {"database": "d0"}))
+    w.says("a", "b", "assistant")
+    w.ran("r", "a")
+    w.says("end", "r", "assistant")
+    w.binds("f", "end", named("after_tools", "v1", "end"))
+    w.binds("n", "f", scopes_body("after_tools", "end", {"database": "d1", "queue": "q1"}))
+    held = {
+        name: [w.bindings.scope_at(name, ROOT if at is None else w.rows[at]) for at in PLACES]
+        for name in ("database", "queue", "files", "nobody")
+    }
+    assert held == {
+        "database": ["d0", "d0", "d0", None, "d1", "d1"],
+        "queue": [None, None, None, None, "q1", "q1"],
+        "files": [None] * 6,
+        "nobody": [None] * 6,
+    }
+    assert w.bindings.scopes() == {"database", "queue"}
+    assert (w.version("end"), w.version("n")) == ("v1", "v1")
+    tops = [w.bindings.unbound_scope_top(name, w.rows["a"]) for name in ("database", "queue")]
+    assert tops == [w.rows["a"], ROOT]
+
+
+PLACES = [None, "u", "a", "r", "end", "n"]
+
+
+def test_a_scope_that_is_brought_back_is_not_bound_by_that() -> None:
+    w = Written()
+    w.says("u", None, "user")
+    w.binds("b", "u", scopes_body("restore", "u", {"database": "d0"}, {"database": "d1"}))
+    assert w.bindings.scope_at("database", w.rows["b"]) is None
+    assert w.bindings.scopes() == frozenset()
 
 
 def test_what_is_no_binding_of_ours_is_passed_over() -> None:

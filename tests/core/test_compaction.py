@@ -240,7 +240,7 @@ def test_messages_told_leave_out_system_messages() -> None:
     entries = [system("s", "hello"), q("u1"), a("a1"), q("u2"), a("a2")]
     plan = planned(entries, 20)
     assert plan is not None
-    assert [said["role"] for said in plan.told(plan.history)] == ["user", "assistant"]
+    assert [said["role"] for said in plan.told_history] == ["user", "assistant"]
 
 
 def test_a_plan_of_a_long_history_reads_only_its_end() -> None:

@@ -1,5 +1,9 @@
 """Files are named by calls that did what they said."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pi_rpc.core.codec import encode
 from pi_rpc.core.file_lists import FileCount
 from pi_rpc.core.messages import JsonObject
 
@@ -71,3 +75,54 @@ def test_details_that_are_none_name_nothing() -> None:
     files.add_details(None)
     files.add_details({"readFiles": "x", "modifiedFiles": [1]})
     assert files.lists().as_details() == {"readFiles": [], "modifiedFiles": []}
+
+
+def lines_of(messages: list[JsonObject]) -> bytes:
+    return b"\n".join(encode({"type": "message", "message": one}) for one in messages)
+
+
+def test_stored_lines_are_counted_without_being_decoded_whole() -> None:
+    files = FileCount()
+    files.add_details(OLD)
+    assert files.add_lines(lines_of(MESSAGES))
+    whole = FileCount()
+    whole.add_details(OLD)
+    whole.add_messages(MESSAGES)
+    assert files.lists() == whole.lists()
+
+
+NAMES = st.sampled_from(["read", "write", "edit", "bash"])
+IDS = st.sampled_from(["1", "2", "3"])
+PATHS = st.sampled_from(["a", "b", "c", "", 7, None])
+CALLS = st.builds(call, IDS, NAMES, PATHS)
+NESTED = st.builds(nested, NAMES, st.sampled_from(["d", "e"]), st.sampled_from(["ok", "error"]))
+SAID = st.one_of(
+    st.builds(lambda calls: asked(*calls), st.lists(CALLS, max_size=3)),
+    st.builds(came, IDS, st.booleans(), st.one_of(st.none(), st.lists(NESTED, max_size=2))),
+    st.just({"role": "user", "content": "read a"}),
+)
+
+
+@given(st.lists(SAID, max_size=8), st.booleans(), st.integers(0, 8))
+def test_lines_and_messages_name_the_same_files(
+    messages: list[JsonObject], counts_failed: bool, at: int
+) -> None:
+    whole, parted = FileCount(counts_failed), FileCount(counts_failed)
+    whole.add_messages(messages)
+    assert parted.add_lines(lines_of(messages[:at])) or not messages[:at]
+    parted.add_messages(messages[at:])
+    assert parted.lists() == whole.lists()
+
+
+def test_of_lines_of_an_odd_shape_nothing_is_counted() -> None:
+    files = FileCount()
+    odd = {"role": "assistant", "content": [{"type": "hologram"}]}
+    assert not files.add_lines(lines_of([asked(call("1", "read", "a")), odd]))
+    assert files.lists().read == []
+
+
+def test_an_id_that_comes_again_is_another_call() -> None:
+    files = FileCount()
+    files.add_messages([asked(call("1", "read", "a")), came("1"), asked(call("1", "read", "b"))])
+    files.add_messages([came("1", is_error=True)])
+    assert files.lists().read == ["a"]

@@ -4,7 +4,7 @@ import pytest
 
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.model_patterns import MeantModel, meant_model, neighbour, scoped_models
-from pi_rpc.core.ports import ModelListing
+from pi_rpc.core.ports.providers import ModelListing
 
 
 def listed(provider: str, model_id: str, name: str = "", usable: bool = True) -> ModelListing:

@@ -10,8 +10,8 @@ from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.policy import OURS, PI3, Policy
 from pi_rpc.core.projection import (
     MESSAGES_KEPT_ROWS,
+    MOMENT_ROWS,
     LiveProjection,
-    model_and_thinking,
     project,
 )
 from pi_rpc.core.selection import select
@@ -373,6 +373,11 @@ def test_a_custom_message_is_sent_as_the_user_saying_it() -> None:
     ]
 
 
+def chosen(tree: Tree, row: int) -> tuple[tuple[str, str] | None, str]:
+    found = project(tree, row, OURS)
+    return found.model, found.thinking_level
+
+
 def test_the_model_is_the_last_change_or_reply_and_the_level_the_last_change() -> None:
     changes = [
         entry("thinking_level_change", "t", thinkingLevel="high"),
@@ -381,7 +386,7 @@ def test_the_model_is_the_last_change_or_reply_and_the_level_the_last_change() -
         entry("model_change", "m3", provider="p", modelId="p3"),
     ]
     tree = tree_of(chain(*changes))
-    found = [model_and_thinking(tree, row) for row in range(4)]
+    found = [chosen(tree, row) for row in range(4)]
     assert found == [
         (None, "high"),
         (("p", "p1"), "high"),
@@ -394,7 +399,7 @@ def test_a_failed_omitted_and_compacted_reply_still_names_the_model() -> None:
     tree = tree_of(
         chain(assistant("a", stopReason="error"), edit("e", "a", None), compaction("k", "k"))
     )
-    assert model_and_thinking(tree, 2) == (("p", "m"), "off")
+    assert chosen(tree, 2) == (("p", "m"), "off")
     assert project(tree, 2, OURS).model == ("p", "m")
 
 
@@ -591,6 +596,42 @@ def test_messages_handed_out_stay_as_they_were() -> None:
     assert [words(said) for said in live.messages("llm")] == ["v"]
 
 
+def test_messages_asked_for_time_and_again_are_the_same_as_those_asked_for_at_once() -> None:
+    growing = Growing()
+    live = LiveProjection(growing.tree, ROOT, OURS)
+    steps = chain(
+        user("u"),
+        user("v"),
+        edit("e", "u", "U"),
+        user("w"),
+        compaction("k", "v"),
+        user("x"),
+    )
+
+    def at_once() -> list[JsonObject]:
+        return list(project(growing.tree, live.leaf_row, OURS).messages("llm"))
+
+    for step in steps:
+        early = live.messages("llm")
+        then = at_once()
+        live.extend(growing.add(step))
+        assert list(live.messages("llm")) == at_once()
+        assert list(early) == then
+    early, then = live.messages("llm"), at_once()
+    live.rebase(growing.tree.row_of("v"))
+    assert list(live.messages("llm")) == at_once()
+    assert list(early) == then
+
+
+def test_a_message_given_out_again_is_the_same_object() -> None:
+    growing = Growing()
+    live = LiveProjection(growing.tree, ROOT, OURS)
+    live.extend(growing.add(entry("custom_message", "c", customType="t", content="note")))
+    live.extend(growing.add(user("u") | {"parentId": "c"}))
+    first, second = list(live.messages("llm")), list(live.messages("llm"))
+    assert [one is other for one, other in zip(first, second, strict=True)] == [True, True]
+
+
 def test_a_live_context_decodes_only_what_is_new() -> None:
     counted = Reading(chain(*LONG, result("r", "c")))
     live = LiveProjection(counted.tree, 499, OURS)
@@ -612,8 +653,19 @@ def test_a_context_longer_than_what_is_kept_is_read_once_for_a_list_of_it() -> N
     assert len(counted.read) <= rows - MESSAGES_KEPT_ROWS + 1
 
 
+def test_a_long_context_is_read_a_moment_at_a_time() -> None:
+    rows = 2 * MOMENT_ROWS + 1
+    tree = tree_of(chain(*(user(f"m{place}") for place in range(rows))))
+    messages = project(tree, rows - 1, OURS).messages("llm")
+    work = messages.listed()
+    assert [next(work), next(work)] == [None, None]
+    with pytest.raises(StopIteration) as end:
+        next(work)
+    assert end.value.value == list(messages)
+
+
 def test_a_path_longer_than_python_recurses_is_no_trouble() -> None:
     tree = tree_of(chain(*(user(f"m{place}") for place in range(20_000))))
     live = LiveProjection(tree, 19_999, OURS)
     assert live.messages()[-1]["content"] == "m19999"
-    assert model_and_thinking(tree, 19_999) == (None, "off")
+    assert chosen(tree, 19_999) == (None, "off")

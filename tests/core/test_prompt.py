@@ -10,6 +10,7 @@ from pi_rpc.core.prompt import (
     PromptParts,
     declared_for,
     declared_in,
+    forced_prompt,
     is_section_name,
     system_patch,
     with_sections,
@@ -101,3 +102,16 @@ def test_sections_of_hooks_replace_add_and_leave_out() -> None:
 @pytest.mark.parametrize(("name", "is_one"), [("a_b-1", True), ("A", False), ("1", False)])
 def test_names_of_sections_become_tags(name: str, is_one: bool) -> None:
     assert is_section_name(name) is is_one
+
+
+def test_a_forced_prompt_stands_alone_and_leaves_the_tools() -> None:
+    tools = [{"name": "read"}]
+    folded = {"role": "system", "content": "", "sections": {"a": "b"}, "toolsAdded": tools}
+    said = [
+        {"role": "system", "content": "one"},
+        {"role": "user", "content": "hi"},
+        {"role": "system", "content": "two"},
+    ]
+    forced = {"role": "system", "content": "Be a duck.", "toolsAdded": tools}
+    assert forced_prompt(said, folded, "Be a duck.") == [forced, said[1]]
+    assert forced_prompt([], None, "Quack.") == [{"role": "system", "content": "Quack."}]

@@ -4,6 +4,7 @@ from typing import Any
 
 from pi_rpc.core.bindings import Bindings
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.moments import finished
 from pi_rpc.core.policy import OURS
 from pi_rpc.core.recalling import VersionSpan, changes_against, restated, span_of
 from pi_rpc.core.summary import RECALL_SECTIONS, Round
@@ -51,7 +52,7 @@ def summarised(*before: JsonObject) -> Tree:
 
 def found_in(answer: str) -> list[tuple[str, str | None]]:
     tree = summarised()
-    checked = verify(tree, tree.row_of("k"), OURS)
+    checked = finished(verify(tree, tree.row_of("k"), OURS))
     _, findings = restated(checked, tree.entry(tree.row_of("k")).object, answer)
     return [(one.slug, one.path or one.entry_id or one.text) for one in findings]
 
@@ -62,7 +63,7 @@ def answer(goal: str, rules: str, files: str, steps: str) -> str:
 
 
 def test_the_model_is_asked_from_the_summary_alone() -> None:
-    prompt = Round("recall", "").prompt("THE SUMMARY")
+    prompt = Round("recall", ()).prompt("THE SUMMARY")
     assert prompt.startswith("<earlier-notes>\nTHE SUMMARY\n</earlier-notes>")
     assert "<conversation>" not in prompt
     assert [name for name in RECALL_SECTIONS if f"## {name}\n" not in prompt] == []
@@ -96,7 +97,7 @@ def test_what_the_notes_do_not_say_need_not_be_restated() -> None:
     tree = tree_of(
         chain(user("u1", "Go."), user("u2", "Kept."), compaction("k", "u2", summary="Bare."))
     )
-    checked = verify(tree, tree.row_of("k"), OURS)
+    checked = finished(verify(tree, tree.row_of("k"), OURS))
     told, findings = restated(checked, tree.entry(tree.row_of("k")).object, answer(*["(none)"] * 4))
     assert (told.goal, told.constraints, told.changed_files, findings) == ("(none)", [], [], [])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pi_rpc.core.bindings import Binding, Change
-from pi_rpc.core.ports import PathChange
+from pi_rpc.core.ports.workspace import PathChange
 from pi_rpc.core.restoring import Own, own_changes, plan_restore
 
 

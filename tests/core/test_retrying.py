@@ -1,16 +1,19 @@
 """What a failure means, and whether and when to ask again."""
 
+from math import inf
+
 import pytest
 
 from pi_rpc.core.reply import ReplyError
 from pi_rpc.core.retrying import (
+    RequestRetries,
     RetryPolicy,
     delay_ms,
     error_of,
     is_overflow_text,
     is_retryable,
-    is_silent_overflow,
     kind_of,
+    request_delay_ms,
 )
 
 WORDS = [
@@ -23,6 +26,10 @@ WORDS = [
     ("experiencing high demand", "overloaded"),
     ("rate limit: too many tokens", "rate_limited"),
     ("Too Many Requests", "rate_limited"),
+    ("429 too many tokens per minute", "rate_limited"),
+    ("too many tokens per day for this model", "rate_limited"),
+    ("429 too many tokens", "rate_limited"),
+    ("too many tokens in the request", "overflow"),
     ("ThrottlingException: Too many tokens", "rate_limited"),
     ("RESOURCE_EXHAUSTED", "rate_limited"),
     ("HTTP 503", "overloaded"),
@@ -141,20 +148,46 @@ def test_a_stored_message_tells_its_failure() -> None:
     assert error_of(odd) == ReplyError("cut", "")
 
 
-SILENT = [
-    ({"stopReason": "stop", "usage": {"input": 90, "cacheRead": 20}}, True),
-    ({"stopReason": "toolUse", "usage": {"input": 101}}, True),
-    ({"stopReason": "stop", "usage": {"input": 100}}, False),
-    ({"stopReason": "length", "usage": {"input": 99, "output": 0}}, True),
-    ({"stopReason": "length", "usage": {"input": 99, "output": 1}}, False),
-    ({"stopReason": "error", "usage": {"input": 900}}, False),
-    ({"stopReason": "stop"}, False),
-]
+def test_a_request_is_made_anew_after_half_a_second_and_then_twice_as_long() -> None:
+    error, retries = ReplyError("overloaded", "", 529), RequestRetries(9)
+    waits = [request_delay_ms(error, n, 0, retries, advised=None) for n in range(1, 8)]
+    assert waits == [500, 1000, 2000, 4000, 8000, 8000, 8000]
+    assert request_delay_ms(error, 1, 0.99, retries, advised=None) == 376
+    assert request_delay_ms(error, 10, 0, retries, advised=None) is None
 
 
-@pytest.mark.parametrize(("message", "is_one"), SILENT)
-def test_an_overflow_nobody_told_of_is_seen_in_the_usage(
-    message: dict[str, object], is_one: bool
+@pytest.mark.parametrize(
+    ("kind", "status", "advised", "is_made"),
+    [
+        ("network", None, None, True),
+        ("timeout", None, None, True),
+        ("invalid_request", None, None, False),
+        ("unauthorized", None, None, False),
+        ("timeout", 408, None, True),
+        ("server", 409, None, True),
+        ("rate_limited", 429, None, True),
+        ("server", 500, None, True),
+        ("overflow", 413, None, False),
+        ("invalid_request", 400, True, True),
+        ("overloaded", 529, False, False),
+    ],
+)
+def test_which_requests_are_made_anew(
+    kind: str, status: int | None, advised: bool | None, is_made: bool
 ) -> None:
-    assert is_silent_overflow(message, 100) is is_one
-    assert is_silent_overflow(message, 0) is False
+    error = ReplyError(kind, "", status)
+    delay = request_delay_ms(error, 1, 0, RequestRetries(1), advised=advised)
+    assert (delay is not None) == is_made
+
+
+def test_a_server_may_ask_for_a_wait_up_to_a_bound() -> None:
+    error = ReplyError("rate_limited", "", 429, retry_after_ms=90_000)
+    assert request_delay_ms(error, 1, 0, RequestRetries(1), advised=None) is None
+    assert request_delay_ms(error, 1, 0, RequestRetries(1, 0), advised=None) == 90_000
+    assert request_delay_ms(error, 1, 0, RequestRetries(1, 90_000), advised=None) == 90_000
+
+
+def test_the_longest_that_requests_made_anew_may_take() -> None:
+    assert RequestRetries().longest_s(300) == 0
+    assert RequestRetries(2, 1000).longest_s(300) == 616
+    assert RequestRetries(2, 0).longest_s(300) == inf

@@ -218,6 +218,28 @@ def test_the_last_line_is_looked_at_whole() -> None:
     assert told(scan) == [("malformed_line", 3, None)]
 
 
+@pytest.mark.parametrize("deep", [b"[" * 3000 + b"]" * 3000, b'{"a":' * 3000 + b"0" + b"}" * 3000])
+@pytest.mark.parametrize("careful", [True, False])
+@pytest.mark.parametrize("places", [(0, 1, 2), (1, 2, 0), (0, 2, 1), (2, 0, 1)])
+def test_a_line_nested_too_deeply_to_be_read_keeps_its_place_in_the_tree(
+    deep: bytes, careful: bool, places: tuple[int, ...]
+) -> None:
+    unread = entry(B, A, "custom", customType="x", data=0).removesuffix(b"0}") + deep + b"}"
+    lines = [entry(A, None), unread, entry(C, B)]
+    scan = scanned(joined(*(lines[place] for place in places)), scanner=Scanner(careful=careful))
+    heads = heads_of(scan)
+    found = {heads.id_of(row): heads.parents[row] for row in range(3)}
+    assert found == {A: -1, B: heads.row_of(A), C: heads.row_of(B)}
+    assert not scan.has_orphans
+
+
+def test_a_line_nested_too_deeply_is_no_entry_where_its_beginning_does_not_tell() -> None:
+    unread = shuffled(entry(B, A, data=0)).removesuffix(b"}") + b',"x":' + b"[" * 3000 + b"}"
+    scan = scanned(joined(entry(A, None), unread))
+    assert ids(scan) == [A]
+    assert told(scan) == [("malformed_line", 3, None)]
+
+
 def test_a_repeated_key_at_the_end_of_the_file_wins() -> None:
     scan = scanned(joined(entry(A, None)[:-1] + b',"id":"0000000b"}'))
     assert ids(scan) == [B]
@@ -304,3 +326,39 @@ def test_a_chain_of_forward_parents_into_a_circle_takes_linear_time() -> None:
     lines.append(entry(f"{count - 1:08x}", f"{count - 2:08x}"))
     scan = scanned(joined(*lines))
     assert [row for row, parent in enumerate(scan.columns.parents) if parent == -1] == [count - 2]
+
+
+_ids = st.sampled_from([A, B, C, "0000000d", "0000000e", "ABCDEF00", 'x","y":"', "other"])
+_texts = st.sampled_from(["t", "2026-01-01T00:00:00.000Z", 'q"' + "x" * 22, "\\" + "n" * 23, ""])
+_lines_of_files = st.builds(
+    lambda entry_id, parent, kind, stamp, fields: entry(
+        entry_id, parent, kind, **{"timestamp": stamp, **fields}
+    ),
+    _ids,
+    st.one_of(st.none(), _ids),
+    st.sampled_from(
+        ["message", "message", "message", "custom", "label", "compaction", "mess\u00e4"]
+    ),
+    _texts,
+    st.sampled_from(
+        [
+            {"message": {"role": "user", "content": "a"}},
+            {"message": {"role": "toolResult", "content": [], "timestamp": 1}},
+            {"message": {"role": "r\u00f6le"}},
+            {"message": {"role": 'a"b'}},
+            {"message": {"content": "a", "role": "user"}},
+            {"message": "none"},
+            {"customType": "pi_rpc.cursor"},
+            {},
+        ]
+    ),
+)
+
+
+@given(
+    st.lists(st.one_of(_lines_of_files, _lines_of_files, st.sampled_from([b"", b"{", b"7}"]))),
+    st.sampled_from([150, 400, 1 << 20]),
+)
+def test_lines_taken_together_are_what_they_are_one_by_one(lines: list[bytes], block: int) -> None:
+    data = joined(*lines)
+    assert scanned(data, block, Scanner(careful=False)) == scanned(data, block, Scanner())

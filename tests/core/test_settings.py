@@ -129,3 +129,62 @@ def test_one_value_is_changed_and_the_rest_stays() -> None:
     with pytest.raises(Failure) as caught:
         with_value({"retry": 5}, "retry.maxRetries", 1)
     assert caught.value.reason == "bad_setting"
+
+
+def test_budgets_are_joined_level_by_level() -> None:
+    found = effective(
+        layers({"thinkingBudgets": {"low": 1, "high": 2}}, session={"thinkingBudgets": {"high": 3}})
+    )
+    assert found.value("thinkingBudgets") == {"low": 1, "high": 3}
+    assert found.diagnostics == []
+
+
+def test_the_old_name_of_the_longest_retry_delay_is_known() -> None:
+    old = effective(layers({"retry": {"maxDelayMs": 7, "maxRetries": 2}}))
+    assert (old.value("retry.provider.maxRetryDelayMs"), old.value("retry.maxRetries")) == (7, 2)
+    both = {"retry": {"maxDelayMs": 7, "provider": {"maxRetryDelayMs": 8, "maxRetries": 1}}}
+    assert effective(layers(both)).value("retry.provider.maxRetryDelayMs") == 8
+    odd = effective(layers({"retry": {"maxDelayMs": 7, "provider": 5}}))
+    assert odd.value("retry.provider.maxRetryDelayMs") == 60_000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_sound"),
+    [
+        ("httpIdleTimeoutMs", "disabled", True),
+        ("httpIdleTimeoutMs", 0, True),
+        ("httpIdleTimeoutMs", "off", False),
+        ("retry.provider.timeoutMs", -1, False),
+        ("retry.provider.timeoutMs", None, True),
+        ("thinkingBudgets", {"xhigh": 1}, False),
+        ("images.blockImages", "yes", False),
+        ("piRpc.replyTimeoutS", 0.5, True),
+    ],
+)
+def test_settings_of_requests_are_looked_at(key: str, value: Any, is_sound: bool) -> None:
+    try:
+        checked_setting(key, value, "session")
+    except Failure as failure:
+        assert (failure.reason, is_sound) == ("bad_setting", False)
+    else:
+        assert is_sound
+
+
+@pytest.mark.parametrize(
+    ("project", "session", "decisions"),
+    [
+        ({}, {}, ["deny", "ask"]),
+        ({"rules": [{"decision": "allow"}]}, {}, ["deny", "ask", "allow"]),
+        ({}, {"rules": [{"decision": "allow"}]}, ["allow", "deny", "ask"]),
+        ({}, {"rules": []}, ["deny", "ask"]),
+    ],
+)
+def test_no_layer_takes_away_what_another_denies(
+    project: dict[str, Any], session: dict[str, Any], decisions: list[str]
+) -> None:
+    user = {"default": "ask", "rules": [{"decision": "deny", "tool": "a"}, {"decision": "ask"}]}
+    given = (user, project | {"default": "allow", "outside": "allow"}, session)
+    every = layers(*({"piRpc": {"permissions": one}} for one in given))
+    policy = effective(every).value("piRpc.permissions")
+    assert [rule.decision for rule in policy.rules] == decisions
+    assert (policy.default, policy.outside) == ("ask", None)

@@ -1,19 +1,33 @@
 """What a session has used is counted once, wherever it stands, and never goes down."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pi_rpc.core.codec import encode
+from pi_rpc.core.entries import Kind
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.stats import SessionCount, Totals, inherited_rows, totals_of
-from pi_rpc.core.tree import Tree
+from pi_rpc.core.stats import (
+    ROWS_OF_MOMENT,
+    Count,
+    SessionCount,
+    Totals,
+    counting,
+    inherited_rows,
+)
+from pi_rpc.core.tree import ROOT, Tree
 from pi_rpc.core.usage import combined_usage, money
+from pi_rpc.core.uses import uses_in
 from tests.core.trees import (
     Growing,
     assistant,
     chain,
     compaction,
+    done,
     edit,
     entry,
     message,
@@ -54,7 +68,17 @@ def spent() -> Tree:
 
 
 def counted(tree: Tree) -> Totals:
-    return SessionCount(tree).totals()
+    return taken_in(SessionCount(tree), tree.stored_leaf()).totals()
+
+
+def taken_in(count: SessionCount, leaf_row: int) -> SessionCount:
+    for _ in count.taking_in(leaf_row):
+        pass
+    return count
+
+
+def totals_of(tree: Tree, rows: Sequence[int]) -> Totals:
+    return done(counting(tree, rows))
 
 
 def test_every_place_counts_once() -> None:
@@ -143,8 +167,9 @@ def test_totals_kept_up_equal_those_of_a_scan() -> None:
         parent = f"{chance.randrange(place):08x}" if place else None
         growing.add(chance.choice(made) | {"parentId": parent})
         if chance.random() < 0.05:
-            assert running.totals() == counted(growing.tree)
-    assert running.totals() == counted(growing.tree)
+            leaf_row = chance.randrange(-1, place)
+            assert taken_in(running, leaf_row).totals() == counted(growing.tree)
+    assert taken_in(running, 7).totals() == counted(growing.tree)
 
 
 def test_what_is_off_the_path_follows_the_leaf() -> None:
@@ -161,18 +186,18 @@ def test_what_is_off_the_path_follows_the_leaf() -> None:
             on_path = set(tree.path(leaf_row))
             left = [row for row in range(len(tree)) if row not in on_path]
             wanted = totals_of(tree, left) if left else None
-            assert running.off_path(leaf_row) == wanted
+            assert taken_in(running, leaf_row).off_path() == wanted
             assert running.totals() == counted(tree)
 
 
 def test_asking_again_reads_no_entry() -> None:
     tree = spent()
     running = SessionCount(tree)
-    running.off_path(tree.stored_leaf())
+    taken_in(running, tree.stored_leaf())
     read: list[int] = []
     watched = Tree(tree.heads, lambda row: (read.append(row), tree.line(row))[1])
     running._tree = watched
-    assert running.off_path(tree.stored_leaf()) is not None
+    assert taken_in(running, tree.stored_leaf()).off_path() is not None
     assert running.totals() == counted(tree)
     assert read == []
 
@@ -216,3 +241,50 @@ def test_usages_are_combined_field_by_field() -> None:
     }
     assert combined_usage([one]) is one
     assert combined_usage([None]) is None
+
+
+def test_counting_goes_on_where_it_was_left() -> None:
+    chance = random.Random(9)
+    growing = Growing()
+    count = SessionCount(growing.tree)
+    for place in range(4 * ROWS_OF_MOMENT):
+        parent = f"{max(0, place - chance.randrange(1, 4)):08x}" if place else None
+        stored = bearing(assistant(f"{place:08x}", "c"), chance.randrange(1000))
+        growing.add(stored | {"parentId": parent})
+        if not place % 97:
+            # Whoever asked went away in the middle.
+            work = count.taking_in(chance.randrange(-1, place + 1))
+            for _ in range(chance.randrange(4)):
+                next(work, None)
+            work.close()
+    tree = growing.tree
+    for leaf_row in (tree.stored_leaf(), 5, ROOT, len(tree) // 2):
+        fresh = taken_in(SessionCount(tree), leaf_row)
+        taken_in(count, leaf_row)
+        assert (count.totals(), count.off_path()) == (fresh.totals(), fresh.off_path())
+
+
+@given(st.lists(st.sampled_from(range(12)), max_size=9))
+def test_lines_read_together_use_what_they_use_one_by_one(chosen: list[int]) -> None:
+    reply = bearing(assistant("a", "c"), 3, provider="p", model="m")
+    entries = [
+        reply,
+        reply | {"message": reply["message"] | {"responseModel": "r", "content": "words"}},
+        reply | {"message": reply["message"] | {"usage": {"input": 1.5, "cost": {"total": 0}}}},
+        reply | {"message": reply["message"] | {"usage": None}},
+        assistant("b"),
+        result("r", "c"),
+        bearing(result("r", "c"), 2),
+        user("u"),
+        entry("usage", "w", kind="cache_warm", provider="p", model="m", usage=usage(1000)),
+        compaction("k", "s", usage=usage(7), fromHook=True),
+    ]
+    lines = [encode(each) for each in entries] + [b'{"type":"message"', b"[]"]
+    kinds = [*tree_of(entries).heads.kinds, Kind.ASSISTANT, Kind.TOOL_RESULT]
+    single, together = Count(), Count()
+    for place in chosen:
+        single.add([], uses_in([kinds[place]], lines[place]))
+    together.add(
+        [], uses_in([kinds[place] for place in chosen], b"\n".join(map(lines.__getitem__, chosen)))
+    )
+    assert together.totals() == single.totals()

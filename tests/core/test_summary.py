@@ -33,7 +33,7 @@ FILES = FileLists(["a.py"], ["b.py", "c.py"])
 def test_a_request_tells_the_conversation_first_and_the_focus_last(
     task: Any, earlier: str | None
 ) -> None:
-    prompt = Round(task, "[User]: hi", "the tests").prompt(earlier)
+    prompt = Round(task, ["[User]: hi"], "the tests").prompt(earlier)
     assert prompt.startswith("<conversation>\n[User]: hi\n</conversation>\n\n")
     assert prompt.endswith("the tests")
     assert ("<earlier-notes>\nold notes\n</earlier-notes>" in prompt) == (earlier is not None)
@@ -41,18 +41,18 @@ def test_a_request_tells_the_conversation_first_and_the_focus_last(
 
 
 def test_a_branch_may_be_asked_for_in_the_users_words_alone() -> None:
-    prompt = Round("branch", "x", "In one line.", replaces_instructions=True).prompt(None)
+    prompt = Round("branch", ["x"], "In one line.", replaces_instructions=True).prompt(None)
     assert prompt == "<conversation>\nx\n</conversation>\n\nIn one line."
 
 
 def test_replacing_by_nothing_asks_as_ever() -> None:
-    asked = Round("branch", "x", "", replaces_instructions=True).prompt(None)
-    assert asked == Round("branch", "x").prompt(None)
+    asked = Round("branch", ["x"], "", replaces_instructions=True).prompt(None)
+    assert asked == Round("branch", ["x"]).prompt(None)
 
 
 def test_a_branch_is_not_asked_for_critical_context() -> None:
-    assert "## Critical Context" not in Round("branch", "x").prompt(None)
-    assert "## Critical Context" in Round("history", "x").prompt(None)
+    assert "## Critical Context" not in Round("branch", ["x"]).prompt(None)
+    assert "## Critical Context" in Round("history", ["x"]).prompt(None)
 
 
 def test_a_request_is_a_system_prompt_and_one_message() -> None:

@@ -9,6 +9,7 @@ from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.thresholds import (
     Limits,
     compaction_settings_from,
+    has_outgrown,
     is_due,
     is_effective,
     recovery_of,
@@ -130,3 +131,21 @@ def test_a_reply_tells_whether_it_lacked_room(message: JsonObject, recovery: str
 
 def test_a_cut_reply_of_a_model_without_known_limits_lacked_no_room() -> None:
     assert recovery_of(reply("length", output=5), None, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "holds"),
+    [
+        (reply("stop", input=1001), True),
+        (reply("stop", input=1000), False),
+        (reply("stop", input=900) | {"usage": {"input": 900, "cacheRead": 101}}, True),
+        (reply("toolUse", input=1001), False),
+        (reply("error", input=1001), False),
+        (reply("stop") | {"usage": None}, False),
+    ],
+)
+def test_an_answer_tells_whether_its_context_was_beyond_the_window(
+    message: JsonObject, holds: bool
+) -> None:
+    assert has_outgrown(message, 1000) is holds
+    assert not has_outgrown(message, None)

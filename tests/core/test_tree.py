@@ -1,10 +1,14 @@
 """The tree of a session's entries."""
 
+from array import array
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pi_rpc.core.errors import Damaged, Missing
+from pi_rpc.core.heads import Columns, Heads
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.tree import ROOT, Tree
 from tests.core.trees import Growing, assistant, chain, entry, tree_of, user
@@ -75,6 +79,27 @@ def test_the_common_ancestor_is_the_deepest_row_on_both_paths(
     assert tree.id_or_none(found) == common
 
 
+@given(st.permutations(range(9)), st.lists(st.integers(0, 9), min_size=9, max_size=9))
+def test_ways_up_are_found_where_parents_stand_below_their_children(
+    order: list[int], choices: list[int]
+) -> None:
+    heads = Heads()
+    parents = array("i", [ROOT] * 9)
+    for place, row in enumerate(order):
+        above = choices[place] % (place + 1) - 1
+        parents[row] = ROOT if above < 0 else order[above]
+    ids = b"".join(number.to_bytes(4) for number in range(9))
+    heads.extend(Columns(ids=ids, parents=parents, kinds=bytes(9), odd_ids={}))
+    tree = Tree(heads, lambda _: b"{}")
+    for one in range(ROOT, 9):
+        for other in range(ROOT, 9):
+            shared = set(tree.upward(other))
+            wanted = next((row for row in tree.upward(one) if row in shared), ROOT)
+            assert tree.common_ancestor(one, other) == wanted
+        rows = [row for row in range(9) if row % 2]
+        assert tree.those_on_path(rows, one) == set(rows) & set(tree.upward(one))
+
+
 def test_two_roots_share_nothing() -> None:
     tree = tree_of([user("q1"), user("p1")])
     assert tree.common_ancestor(0, 1) == ROOT
@@ -87,15 +112,29 @@ def test_an_unknown_id_is_missing_by_name() -> None:
     assert (caught.value.reason, caught.value.data) == ("entry_not_found", {"entryId": "none"})
 
 
-def test_a_line_that_is_no_object_is_damaged_and_the_others_can_be_read() -> None:
+def test_a_line_that_cannot_be_read_says_no_more_than_its_place() -> None:
     growing = Growing()
     growing.add(user("q1"))
-    growing.add(user("q2"))
-    growing.lines[0] = b"[1]"
-    with pytest.raises(Damaged) as caught:
-        growing.tree.entry(0)
-    assert caught.value.reason == "unreadable_line"
-    assert growing.tree.entry(1).id == "q2"
+    growing.add(below("q1", label_entry("l1", "q1", "here")))
+    growing.add(below("l1", entry("session_info", "i1", name="Named")))
+    growing.add(below("i1", user("q2")))
+    whole = list(growing.lines)
+    growing.lines[:3] = [b"[1]", whole[1][:-1], whole[2] + b"x"]
+    tree = growing.tree
+    for row, entry_type in enumerate(["message", "label", "session_info"]):
+        with pytest.raises(Damaged) as caught:
+            tree.stored(row)
+        assert caught.value.reason == "unreadable_line"
+        assert tree.readable(row) is None
+        assert (tree.entry(row).id, tree.entry(row).object) == (
+            tree.heads.id_of(row),
+            {"type": entry_type},
+        )
+    assert (tree.name(), tree.label_of("q1")) == (None, None)
+    assert tree.entry(3).parent_id == "i1"
+    # What could not be read for a moment is not taken for unreadable.
+    growing.lines[:] = whole
+    assert tree.entry(0).message is not None
 
 
 def test_children_are_in_file_order_and_grow_with_the_file() -> None:

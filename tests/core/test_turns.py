@@ -33,6 +33,7 @@ from pi_rpc.core.turns import (
     Stopped,
     Wait,
     Waited,
+    Wanted,
 )
 
 USER: JsonObject = {"role": "user", "content": "hi"}
@@ -547,3 +548,56 @@ def test_any_sequence_of_happenings_keeps_calls_paired_and_settles_once(
     assert "none" not in attempts[:-1]
     if stopped:
         assert settled == ["aborted"]
+
+
+def test_one_more_request_is_made_when_it_is_wanted_and_nothing_else_leads_to_one() -> None:
+    check(
+        [
+            *BEGIN,
+            Replied(reply()),
+            Wanted(),
+            Drained(),
+            Drained(),
+            Drained(),
+            Replied(reply()),
+            Drained(),
+            Drained(),
+        ],
+        [
+            *BEGUN,
+            recorded(reply()),
+            EndTurn(1),
+            Drain("steering"),
+            Drain("followUp"),
+            StartTurn(2),
+            Drain("steering"),
+            Ask(),
+            recorded(reply()),
+            EndTurn(2),
+            Drain("steering"),
+            Drain("followUp"),
+            EndAttempt("none"),
+            Settle("done"),
+        ],
+    )
+
+
+def test_a_request_that_is_made_anyway_is_the_one_that_was_wanted() -> None:
+    run = Run()
+    asked = reply("toolUse", "a")
+    for happening in (*BEGIN, Replied(asked), Wanted(), Ran([DONE], 5), Drained()):
+        run.feed(happening)
+    assert not run.wants_more
+    for happening in (Replied(reply()), Wanted(), Drained([STEER])):
+        run.feed(happening)
+    assert not run.wants_more
+    run.feed(Replied(reply()))
+    run.feed(Drained())
+    assert run.feed(Drained())[-1] == Settle("done")
+
+
+def test_nothing_more_is_asked_for_by_a_run_that_is_stopped() -> None:
+    run = Run()
+    for happening in (*BEGIN, Replied(reply()), Wanted(), Stopped(), Drained()):
+        commands = run.feed(happening)
+    assert commands[-1] == Settle("aborted")

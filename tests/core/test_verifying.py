@@ -6,6 +6,7 @@ import pytest
 
 from pi_rpc.core.errors import Missing, Refused
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.moments import finished
 from pi_rpc.core.policy import OURS
 from pi_rpc.core.summary import SECTIONS
 from pi_rpc.core.tree import Tree
@@ -49,7 +50,7 @@ def slugs(found: Verification) -> list[tuple[str, str | None]]:
 
 def test_everything_left_out_is_found() -> None:
     tree = tree_with("## Goal\nSee lost.py.", readFiles=["other.py"], modifiedFiles=[])
-    found = verify(tree, tree.row_of("k"), OURS)
+    found = finished(verify(tree, tree.row_of("k"), OURS))
     assert found.summarized == ["u1", "c1", "r1", "c2", "r2", "a1", "u2"]
     assert slugs(found) == [
         *(("section_missing", name) for name in SECTIONS[1:]),
@@ -73,7 +74,7 @@ def test_a_summary_that_tells_all_has_no_findings() -> None:
         + "Repair parser.py. Never delete the fixtures."
     )
     tree = tree_with(summary, readFiles=["parser.py"], modifiedFiles=[])
-    found = verify(tree, tree.row_of("k"), OURS)
+    found = finished(verify(tree, tree.row_of("k"), OURS))
     assert slugs(found) == []
     assert [(pin.entry_id, pin.status) for pin in found.pins] == [("u1", "carried")]
 
@@ -81,18 +82,18 @@ def test_a_summary_that_tells_all_has_no_findings() -> None:
 def test_a_pin_in_the_kept_range_is_kept() -> None:
     pin = entry("custom", "p", customType="pi_rpc.pin", data={"v": 1, "entryId": "u2"})
     tree = tree_of(chain(user("u1"), user("u2"), pin, compaction("k", "u2")))
-    [check] = verify(tree, tree.row_of("k"), OURS).pins
+    [check] = finished(verify(tree, tree.row_of("k"), OURS)).pins
     assert check.status == "kept"
 
 
 def test_only_a_compaction_of_the_path_is_checked() -> None:
     tree = tree_of([*chain(user("u"), compaction("k", "u")), user("x") | {"parentId": "u"}])
     with pytest.raises(Missing) as missing:
-        verify(tree, tree.row_of("u"), OURS)
+        finished(verify(tree, tree.row_of("u"), OURS))
     assert missing.value.reason == "no_compaction"
     for leaf, name, reason in (("k", "u", "not_a_compaction"), ("x", "k", "not_on_path")):
         with pytest.raises(Refused) as caught:
-            verify(tree, tree.row_of(leaf), OURS, name)
+            finished(verify(tree, tree.row_of(leaf), OURS, name))
         assert caught.value.reason == reason
 
 

@@ -10,6 +10,7 @@ from pi_rpc.core.tree import ROOT, Tree
 from pi_rpc.core.versions import (
     EFFECTS_TOLD_MAX,
     REPLIES_LOOKED_AT_MAX,
+    ROWS_OF_MOMENT,
     FilesAt,
     abandoned_at_opening,
     abandoned_calls,
@@ -20,7 +21,7 @@ from pi_rpc.core.versions import (
     verdict,
 )
 from tests.core.test_tree import below
-from tests.core.trees import Growing, assistant, chain, message, tree_of, user
+from tests.core.trees import Growing, assistant, chain, done, message, tree_of, user
 
 
 def ran(entry_id: str, tool: str) -> JsonObject:
@@ -161,7 +162,7 @@ def test_calls_without_a_result_count_on_both_ways() -> None:
     tree = interrupted()
     assert effects_between(tree, 1, 0) == effects_between(tree, 0, 1) == CUT_SHORT
     assert verdict(tree, FilesAt(0), 1).status == "unknown"
-    left = abandoned_calls(tree, Bindings(tree), 1, 0)
+    left = done(abandoned_calls(tree, Bindings(tree), 1, 0))
     assert list(left.values()) == [effect | {"seen": False} for effect in CUT_SHORT]
     outside, told = outside_verdict(tree, Bindings(tree), 0, left)
     assert (outside, told) == (ScopeVerdict("unknown", "unseen_calls"), CUT_SHORT)
@@ -204,3 +205,18 @@ def test_what_was_left_is_remembered_by_the_newest_cursor() -> None:
 )
 def test_a_cursor_that_is_none_of_ours_says_nothing(environment: object) -> None:
     assert reopened(cursor("a", "b", "a", environment)) == {}
+
+
+def test_a_long_way_is_looked_at_a_moment_at_a_time_and_no_call_on_it_is_missed() -> None:
+    rows = 3 * ROWS_OF_MOMENT
+    steps = []
+    for number in range(rows):
+        name = f"{number:08x}"
+        called = number in (7, rows // 2)
+        steps.append(assistant(name, *([name] if called else ())))
+        if called:
+            steps[-1]["message"]["content"][-1]["name"] = "bash"
+    tree = tree_of(chain(*steps))
+    work = abandoned_calls(tree, Bindings(tree), rows - 1, 3)
+    assert next(work) is None
+    assert [one["entryId"] for one in done(work).values()] == [f"{rows // 2:08x}", f"{7:08x}"]

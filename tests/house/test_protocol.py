@@ -29,6 +29,7 @@ BEYOND_CONVERSATIONS = {
     "no_model",
     "queue_full",
     "runtime_over",
+    "too_many_effects",
     "too_many_in_flight",
     "too_many_registrations",
     "too_many_sessions",

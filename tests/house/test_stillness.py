@@ -19,7 +19,7 @@ from pi_rpc import __version__
 from pi_rpc.frontends.native.handshake import quick_answer
 from tests.house.source import ROOT, Source, calls_of, imports_of, parsed, report, sources
 
-PORTS = "core/ports.py"
+PORTS = "core/ports/"
 
 STILL_FILES = {
     "wire/errors.py",
@@ -61,14 +61,14 @@ def stirs(source: Source) -> Iterator[str]:
             name.split(".")[0] in STILL_MODULES
             or STILL_NAMES.fullmatch(name) is not None
             # The ports speak of paths; nobody may follow one there.
-            or (source.name, name) == (PORTS, "pathlib.Path")
+            or (source.name.startswith(PORTS) and name == "pathlib.Path")
         )
         if not allowed:
             yield source.at(node, f"{name} may touch the world; take what it gives as an argument")
     for name, call in calls_of(source):
         if name in TOUCHING:
             yield source.at(call, f"{name.lstrip('.')}() touches the world; ask a port")
-    if source.name != PORTS:
+    if not source.name.startswith(PORTS):
         for node in ast.walk(source.tree):
             if isinstance(node, WAITING):
                 yield source.at(node, "waiting belongs to session and below the ports, not here")
@@ -93,9 +93,9 @@ def test_what_decides_leans_only_on_what_decides() -> None:
 
 
 def test_ports_are_signatures() -> None:
-    [ports] = sources(PORTS)
     report(
         ports.at(function, f"{function.name} has a body; a port only says what is wanted")
+        for ports in sources(f"{PORTS}*.py")
         for function in ast.walk(ports.tree)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         if not all(

@@ -9,8 +9,8 @@ from tests.house.source import Source, calls_of, parsed, report, sources
 APPENDS = {"session/session.py"}
 """`record` is the only write path: stored, then in the tree, then told."""
 
-MAKES_FILES = {"session/host.py"}
-"""Sessions are made, copied in and removed by the host alone."""
+MAKES_FILES = {"session/building.py"}
+"""Sessions are made and copied in by one file, for the host alone."""
 
 HOLDS_THE_WIRE = {"wire/descriptors.py", "wire/stdio.py"}
 """Who knows the private descriptor: what takes it, and the transport, which gives it an outbox."""
@@ -58,9 +58,9 @@ def test_only_the_session_appends_to_a_store() -> None:
     assert writers == APPENDS, "the write path has moved; say so in APPENDS and ARCHITECTURE.md"
 
 
-def test_only_the_host_makes_and_removes_stored_sessions() -> None:
+def test_only_the_host_has_stored_sessions_made() -> None:
     report(
-        source.at(call, "makes or removes a stored session; ask the host")
+        source.at(call, "makes a stored session; ask the host")
         for source in sources()
         if source.name not in MAKES_FILES
         for call in awaited_calls(source, "create", "adopt")

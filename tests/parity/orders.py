@@ -16,7 +16,7 @@ import msgspec
 from pi_rpc.core import events
 from pi_rpc.core.events import Event
 from pi_rpc.core.messages import ToolCall, ToolDeclaration, ToolOutcome, text_block, text_of
-from pi_rpc.core.ports import CallContext, Effect
+from pi_rpc.core.ports.tools import CallContext, Effect
 from pi_rpc.core.reply import (
     BlockDelta,
     BlockEnded,

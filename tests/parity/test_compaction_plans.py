@@ -23,8 +23,8 @@ def told(projection: Projection, keep_recent_tokens: int) -> list[Any] | None:
         projection.tree.row_of(plan.first_kept_id),
         plan.is_split_turn,
         plan.tokens_before,
-        len(list(plan.told(plan.history))),
-        len(list(plan.told(plan.prefix))),
+        len(list(plan.told_history)),
+        len(list(plan.told_prefix)),
     ]
 
 

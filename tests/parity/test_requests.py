@@ -9,7 +9,7 @@ import pytest
 
 from pi_rpc.core.models import Model
 from pi_rpc.core.policy import PI3
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.core.projection import project
 from pi_rpc.core.tree import Tree
 from pi_rpc.providers.anthropic import ANTHROPIC

@@ -32,12 +32,15 @@ class RefusedError(Exception):
 class Daemon:
     """One process of pi-rpc, driven over its own standard input and output."""
 
+    wait_s = WAIT_S
+
     def __init__(
         self,
         home: Path,
         *arguments: str,
         content_length: bool = False,
         environment: dict[str, str] | None = None,
+        module: str = "pi_rpc",
     ) -> None:
         self.home = home
         self.told: list[dict[str, Any]] = []
@@ -49,7 +52,7 @@ class Daemon:
         self.stderr = (home / f"stderr-{len(list(home.glob('stderr-*')))}").open("w+b")
         variables = {"PI_CODING_AGENT_DIR": str(home / "agent"), "PYTHONWARNINGS": "error"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pi_rpc", *arguments],
+            [sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.stderr,
@@ -93,7 +96,7 @@ class Daemon:
 
     def read_until(self, holds: Callable[[], bool]) -> None:
         """Read until something holds."""
-        until = time.monotonic() + WAIT_S
+        until = time.monotonic() + self.wait_s
         while not holds():
             if not self.read_some(until - time.monotonic()):
                 raise AssertionError(f"it never came; stderr: {self.errors()[-2000:]}")
@@ -107,9 +110,10 @@ class Daemon:
         """The params of every notification of a kind."""
         return [one["params"] for one in self.told if one["method"] == method]
 
-    def read_some(self, timeout_s: float = WAIT_S) -> bool:
+    def read_some(self, timeout_s: float | None = None) -> bool:
         """Read once; False when nothing came or the output is at its end."""
         assert self.process.stdout is not None
+        timeout_s = self.wait_s if timeout_s is None else timeout_s
         ready, _, _ = select.select([self.process.stdout], [], [], max(timeout_s, 0))
         data = os.read(self.process.stdout.fileno(), 1 << 20) if ready else b""
         self._held += data
@@ -161,7 +165,7 @@ class Daemon:
 
     def status(self) -> int:
         """The exit status, once it has ended; negative for a signal that killed it."""
-        return self.process.wait(WAIT_S)
+        return self.process.wait(self.wait_s)
 
     def memory_kib(self) -> int:
         """Resident memory."""
@@ -179,7 +183,7 @@ class Daemon:
         """End it, however it stands."""
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(WAIT_S)
+        self.process.wait(self.wait_s)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 try:

@@ -170,6 +170,14 @@ def test_when_nobody_reads_any_more_it_stores_and_leaves(start: Start, cwd: Path
     assert daemon.errors() == ""
 
 
+def test_when_the_reader_leaves_an_idle_daemon_it_leaves_too(start: Start, cwd: Path) -> None:
+    daemon = start()
+    begun(daemon, cwd)
+    daemon.close_output()
+    assert daemon.status() == 4
+    assert daemon.errors() == ""
+
+
 def test_a_reader_that_stands_still_for_ever_does_not_hold_up_the_end(
     start: Start, cwd: Path
 ) -> None:
@@ -228,6 +236,8 @@ def test_a_reader_that_stands_still_gets_the_whole_text_in_bounded_memory(
     deltas = [one["text"] for one in told if "block" in one]
     assert len(deltas) < count
     assert "".join(deltas) == word * count
+    # Each carries what is new and no more, so that all of them grow with the text alone.
+    assert max(len(json.dumps(one)) - len(one["text"]) for one in told if "block" in one) < 300
     assert [one["seq"] for one in told] == list(range(1, len(told) + 1))
 
 

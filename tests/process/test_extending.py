@@ -6,13 +6,13 @@ from pathlib import Path
 from tests.process.conftest import Start
 
 CODE = """
-from pi_rpc.core.consultations import InputAnswer
+from pi_rpc.core.hooks import InputAnswer
 
 def extend(extending):
     extending.hook("input", shout)
 
-async def shout(payload, context):
-    return InputAnswer("transform", payload["text"].upper())
+async def shout(told, context):
+    return InputAnswer("transform", told.text.upper())
 """
 
 

@@ -46,7 +46,7 @@ class Doomed(Daemon):
 
     lives = 0
 
-    def read_some(self, timeout_s: float = 10.0) -> bool:
+    def read_some(self, timeout_s: float | None = None) -> bool:
         came = super().read_some(timeout_s)
         if self.lives and len(self.told) + len(self.answers) >= self.lives:
             self.lives = 0

@@ -14,10 +14,10 @@ FILES = Path(__file__).parent.parent / "files"
 LONG = "run `python3 -c \"print('x' * 70 + '\\n' * 1, end='') or print('y\\n' * 60000)\"`"
 
 
-@pytest.fixture
-def open_to_all() -> object:
+@pytest.fixture(params=[0o000, 0o077], ids=["open to all", "open to nobody else"])
+def habit(request: pytest.FixtureRequest) -> object:
     """Whatever the user's own habit is, nothing may follow from it."""
-    before = os.umask(0)
+    before = os.umask(request.param)
     yield
     os.umask(before)
 
@@ -68,7 +68,7 @@ def stored_beforehand(agent_dir: Path, cwd: Path) -> Path:
 
 
 def test_every_file_made_is_its_users_alone(
-    start: Start, open_to_all: object, cwd: Path, tmp_path: Path
+    start: Start, habit: object, cwd: Path, tmp_path: Path
 ) -> None:
     folder = stored_beforehand(tmp_path / "agent", cwd)
     daemon = start().greet()

@@ -19,15 +19,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from pi_rpc.core.choices import choices_at
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.messages import JsonObject, text_of
-from pi_rpc.core.ports import ModelRequest, Provider
-from pi_rpc.core.projection import model_and_thinking
+from pi_rpc.core.ports.providers import ModelRequest, Provider
 from pi_rpc.core.reply import Piece
 from pi_rpc.core.tree import ROOT, Tree
+from pi_rpc.session.building import Copied, Copying, Opening
 from pi_rpc.session.choosing import set_model, set_thinking_level
-from pi_rpc.session.host import Copied, Copying, Host, Opening
+from pi_rpc.session.host import Host
 from pi_rpc.session.navigating import edit_context, navigate, rename, set_label
 from pi_rpc.session.prompting import prompt, wait_until_settled
 from pi_rpc.session.session import Session
@@ -268,7 +269,7 @@ class Histories(RuleBasedStateMachine):
         return (
             tree.id_or_none(leaf_row),
             context_of(tree, leaf_row),
-            model_and_thinking(tree, leaf_row),
+            choices_at(tree, leaf_row),
         )
 
     @invariant()

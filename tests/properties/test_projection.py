@@ -5,15 +5,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pi_rpc.core.choices import Choices, choices_at
 from pi_rpc.core.codec import canonical
 from pi_rpc.core.context_edits import plan_context_edit
+from pi_rpc.core.context_usage import usage_of
 from pi_rpc.core.entries import entry_object
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.folding import fold
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.pairing import pairing_of
 from pi_rpc.core.policy import OURS, PI3, Policy
-from pi_rpc.core.projection import LiveProjection, Projection, model_and_thinking, project
+from pi_rpc.core.projection import LiveProjection, Projection, project
 from pi_rpc.core.receipt import explain
 from pi_rpc.core.tree import ROOT, Tree
 from tests.core.trees import (
@@ -106,6 +108,7 @@ def whole(projection: Projection) -> dict[str, Any]:
         "tokens": projection.tokens(),
         "estimate": projection.estimated_tokens(),
         "system": projection.system(),
+        "parts": usage_of(projection, 1000, 100),
         "model": projection.model,
         "level": projection.thinking_level,
     }
@@ -175,7 +178,7 @@ def test_a_receipt_accounts_for_the_whole_path(steps: list[Any], policy: Policy)
 def test_the_model_found_on_the_way_up_is_the_last_on_the_way_down(steps: list[Any]) -> None:
     growing, leaves = grown(steps)
     tree = growing.tree
-    model, level = None, "off"
+    model, level = None, None
     for row in tree.path(leaves[-1]):
         fields = tree.entry(row).object
         said = fields.get("message", {})
@@ -185,7 +188,10 @@ def test_the_model_found_on_the_way_up_is_the_last_on_the_way_down(steps: list[A
             model = (said["provider"], said["model"])
         elif fields["type"] == "thinking_level_change":
             level = fields["thinkingLevel"]
-    assert model_and_thinking(tree, leaves[-1]) == (model, level)
+    assert choices_at(tree, leaves[-1]) == Choices(leaves[-1], model, level)
+    for other in leaves:
+        known = choices_at(tree, other)
+        assert choices_at(tree, leaves[-1], known) == Choices(leaves[-1], model, level)
 
 
 @given(STEPS)

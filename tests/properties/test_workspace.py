@@ -3,6 +3,7 @@
 Beside the real folder goes a plain model of it: its files, and who put each there last.
 """
 
+import json
 import random
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 
 from pi_rpc.core.errors import Refused
 from pi_rpc.session.navigating import navigate
+from pi_rpc.session.prompting import prompt, wait_until_settled
 from pi_rpc.session.restoring import Restoring, restore
 from pi_rpc.session.session import Session
+from pi_rpc.session.shell import run_shell
 from pi_rpc.session.versioning import check
+from tests.session.living import Door, called, said
 from tests.session.versioned import Working, files_scope, working
 from tests.workspace.repositories import commit_all, git, plain_tree
 
@@ -52,7 +56,10 @@ class Folder:
     async def step(self) -> None:
         who = self.chance.randrange(2)
         act = self.chance.choice(
-            [self.writes, self.shell, self.user, self.user, self.moves, self.restores, self.undoes]
+            [
+                *(self.writes, self.shell, self.beside, self.user, self.user),
+                *(self.moves, self.restores, self.undoes),
+            ]
         )
         before = plain_tree(self.cwd)
         await act(who, before)
@@ -71,11 +78,14 @@ class Folder:
         await self.ran(who, before, *calls)
 
     async def shell(self, who: int, before: dict[bytes, tuple[str, bytes]]) -> None:
+        await self.ran(who, before, ("bash", {"command": self.command()}))
+
+    def command(self) -> str:
         name, other = self.chance.sample(NAMES, 2)
         command = self.chance.choice(
             [
                 f"rm -rf {name}",
-                f"mkdir -p $(dirname {name}) && echo {self.content()} >> {name}",
+                f"mkdir -p $(dirname {name}) && echo {self.content().strip()} >> {name}",
                 f"mkdir -p $(dirname {other}) && mv -f {name} {other}",
                 f"ln -sfn a {name}",
                 f"chmod +x {name}",
@@ -83,7 +93,21 @@ class Folder:
                 "true",
             ]
         )
-        await self.ran(who, before, ("bash", {"command": f"({command}) 2>/dev/null; true"}))
+        return f"({command}) 2>/dev/null; true"
+
+    async def beside(self, who: int, before: dict[bytes, tuple[str, bytes]]) -> None:
+        """A command of the user's while the model answers, and perhaps calls something then."""
+        session, speaker, door = self.sessions[who], self.work.speaker, Door()
+        calls = [called(("bash", json.dumps({"command": self.command()})))]
+        replies = [*calls[: self.chance.randrange(2)], said("done")]
+        speaker.replies += [[door, *replies[0]], *replies[1:]]
+        prompt(session, self.work.host.tasks, "do it")
+        await door.until_reached()
+        await run_shell(session, self.command())
+        door.opened.set()
+        assert await wait_until_settled(session) == "done"
+        self.noted(before, who)
+        self.at_leaf[who, session.leaf_id] = plain_tree(self.cwd)
 
     async def ran(
         self, who: int, before: dict[bytes, tuple[str, bytes]], *calls: tuple[str, dict[str, str]]

@@ -18,6 +18,8 @@ def main() -> None:
     params.n_parallel = 1
     params.cpuparams.n_threads = 1
     params.use_jinja = True
+    # Noise, but the same each time.
+    params.sampling.seed = 7
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     server = xllamacpp.Server(params)

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ class Answer(msgspec.Struct, frozen=True):
     )
     hangs: bool = False
     """Whether nothing follows the chunks, not even the end."""
+    waits: bool = False
+    """Whether not even the head comes."""
     cuts: bool = False
     """Whether the connection ends without the end of the body."""
 
@@ -43,6 +46,13 @@ class Serving:
         self.left = asyncio.Event()
         """Set when a client went away before its answer was whole."""
 
+    def answer_to(self, asked: Asked) -> Answer:
+        """What a request gets."""
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    async def between_chunks(self) -> None:
+        """Wait for nothing: the next chunk follows at once."""
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take requests of one connection until it ends."""
         self.connections += 1
@@ -52,6 +62,9 @@ class Serving:
                 pass
         except (ConnectionError, asyncio.IncompleteReadError):
             self.left.set()
+        except asyncio.CancelledError:
+            # The server ends while a client keeps its connection: nothing to tell anybody.
+            pass
         finally:
             writer.close()
 
@@ -68,14 +81,20 @@ class Serving:
         }
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
         body = json.loads(raw) if raw else None
-        self.asked.append(Asked(first.split(" ")[1], headers, body, number))
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        asked = Asked(first.split(" ")[1], headers, body, number)
+        self.asked.append(asked)
+        answer = self.answer_to(asked)
+        if answer.waits:
+            await reader.read(1)
+            self.left.set()
+            return False
         told = {**answer.headers, "transfer-encoding": "chunked"}
         lines = [f"{name}: {value}" for name, value in told.items()]
         writer.write("\r\n".join([f"HTTP/1.1 {answer.status} X", *lines, "", ""]).encode())
         for chunk in filter(None, answer.chunks):
             writer.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
             await writer.drain()
+            await self.between_chunks()
         if answer.hangs:
             await reader.read(1)
             self.left.set()
@@ -90,8 +109,40 @@ class Serving:
 @asynccontextmanager
 async def serving(*answers: Answer) -> AsyncIterator[Serving]:
     """A server while the block runs."""
-    served = Serving(answers)
-    server = await asyncio.start_server(served.serve, "127.0.0.1", 0)
+    async with listening(Serving(answers)) as served:
+        yield served
+
+
+@contextmanager
+def served_beside(served: Serving) -> Iterator[None]:
+    """The same in a thread of its own, for a test that waits in this one."""
+    ready = threading.Event()
+    ended: list[asyncio.Event] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        ended.append(asyncio.Event())
+        async with listening(served):
+            ready.set()
+            await ended[0].wait()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    thread = threading.Thread(target=asyncio.run, args=[serve()])
+    thread.start()
+    assert ready.wait(5), "the server did not start"
+    try:
+        yield
+    finally:
+        loops[0].call_soon_threadsafe(ended[0].set)
+        thread.join(5)
+
+
+@asynccontextmanager
+async def listening(served: Serving) -> AsyncIterator[Serving]:
+    """That server while the block runs."""
+    server = await asyncio.start_server(served.serve, "127.0.0.1", 0, backlog=1024)
     host, port = server.sockets[0].getsockname()[:2]
     served.url = f"http://{host}:{port}"
     try:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.models import Model, Prices
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.providers.anthropic import ANTHROPIC
 from pi_rpc.providers.asking import Api
 from pi_rpc.providers.google import GOOGLE
@@ -258,3 +258,48 @@ CONTENTS: dict[str, list[JsonObject]] = {
     ],
 }
 """What the streams above are folded into."""
+
+
+def spoken(api: str, words: Sequence[str]) -> list[bytes]:
+    """A reply of plain words: its beginning, each word, its end."""
+    match api:
+        case ANTHROPIC.name:
+            begin = [
+                anthropic("message_start", message={"id": "msg_2", "usage": {"input_tokens": 9}}),
+                anthropic("content_block_start", index=0, content_block={"type": "text"}),
+            ]
+            told = [
+                anthropic("content_block_delta", index=0, delta={"type": "text_delta", "text": one})
+                for one in words
+            ]
+            stop = {"stop_reason": "end_turn"}
+            end = [
+                anthropic("content_block_stop", index=0),
+                anthropic("message_delta", delta=stop, usage={"output_tokens": 3}),
+                anthropic("message_stop"),
+            ]
+        case OPENAI_CHAT.name:
+            begin = [chunk({"role": "assistant"})]
+            told = [chunk({"content": one}) for one in words]
+            end = [chunk({}, finish_reason="stop")]
+        case OPENAI_RESPONSES.name:
+            begin = [
+                {"type": "response.created", "response": {"id": "resp_2"}},
+                item(0, "added", type="message", id="msg_2"),
+            ]
+            kind = "response.output_text.delta"
+            told = [{"type": kind, "output_index": 0, "delta": one} for one in words]
+            end = [
+                item(0, "done", type="message", id="msg_2"),
+                {"type": "response.completed", "response": {"id": "resp_2"}},
+            ]
+        case _:
+            begin = [{"responseId": "g_2"}]
+            told = [{"candidates": [{"content": {"parts": [{"text": one}]}}]} for one in words]
+            end = [{"candidates": [{"finishReason": "STOP"}]}]
+    is_named = api in (ANTHROPIC.name, OPENAI_RESPONSES.name)
+    return [
+        sse(*begin, named=is_named),
+        *(sse(one, named=is_named) for one in told),
+        sse(*end, named=is_named, done=api == OPENAI_CHAT.name),
+    ]

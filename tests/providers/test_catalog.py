@@ -11,7 +11,8 @@ import pytest
 
 from pi_rpc.config import settings_from
 from pi_rpc.core.errors import Missing, Refused
-from pi_rpc.core.ports import ModelListing
+from pi_rpc.core.images import ImageLimits
+from pi_rpc.core.ports.providers import ModelListing
 from pi_rpc.providers import known
 from pi_rpc.providers.catalog import Catalog
 from pi_rpc.providers.choose import choose_models
@@ -41,6 +42,12 @@ MINE = {
 }
 
 
+SHAPES = (
+    *(known._Provider, known._Model, known._Cost, known._Tier, known._InputLimits),
+    *(known._ImageInput, known._Resize, ChatCompat),
+)
+
+
 def test_the_page_of_models_shows_a_file_that_is_right_and_names_every_field(
     tmp_path: Path,
 ) -> None:
@@ -52,13 +59,45 @@ def test_the_page_of_models_shows_a_file_that_is_right_and_names_every_field(
     assert found(catalog, "local")["my-model"].max_output == 8192
     assert found(catalog, "anthropic")["claude-sonnet-5"].max_output == 32_000
     told = set(re.findall(r"`(\w+)`", page))
-    fields = {
-        field.encode_name
-        for shape in (known._Provider, known._Model, known._Cost, known._Tier, ChatCompat)
-        for field in msgspec.structs.fields(shape)
-    }
+    fields = {field.encode_name for shape in SHAPES for field in msgspec.structs.fields(shape)}
     # Only we say which variables hold the keys of the providers that come along.
     assert fields - told == {"env", "bearerEnv"}
+
+
+@pytest.mark.anyio
+async def test_limits_and_sampling_of_a_model_are_what_the_file_says(tmp_path: Path) -> None:
+    base = {
+        "id": "m1",
+        "input": ["text", "image"],
+        "inputLimits": {"images": {"resize": {"maxWidth": 800, "jpegQuality": 60}}},
+        "samplingParams": {"temperature": 1},
+        "samplingParamsByThinkingLevel": {"off": {"top_p": 0.5, "top_k": 3}},
+    }
+    patch = {"m1": {"samplingParamsByThinkingLevel": {"off": {"top_k": 9}}, "maxTokens": 7}}
+    async with serving(Answer([STREAMS["openai-completions"]])) as server:
+        mine = MINE | {"baseUrl": server.url, "models": [base], "modelOverrides": patch}
+        catalog = written(tmp_path, mine=mine)
+        limits = found(catalog, "mine")["m1"].image_limits
+        async for _ in catalog.provider_of("mine", "m1").reply(request_of()):
+            pass
+        await catalog.close()
+    assert catalog.diagnostics() == []
+    assert limits == ImageLimits(max_width=800, jpeg_quality=60)
+    body = server.asked[0].body
+    sent = {name: body.get(name) for name in ("temperature", "top_p", "top_k", "max_tokens")}
+    assert sent == {"temperature": 1, "top_p": 0.5, "top_k": 9, "max_tokens": None}
+    assert body["max_completion_tokens"] == 7
+
+
+def test_sampling_that_cannot_be_sent_is_told_and_bad_limits_cost_the_model(
+    tmp_path: Path,
+) -> None:
+    told = {"id": "m1", "samplingParams": {"temperature": 1}}
+    bad = {"id": "m2", "inputLimits": {"images": {"resize": {"jpegQuality": 101}}}}
+    mine = MINE | {"api": "anthropic-messages", "models": [told, bad]}
+    catalog = written(tmp_path, mine=mine)
+    assert list(found(catalog, "mine")) == ["m1"]
+    assert [one.reason for one in catalog.diagnostics()] == ["sampling_not_sent", "bad_model"]
 
 
 @pytest.mark.parametrize(
@@ -237,3 +276,38 @@ def test_one_model_is_told_as_it_stands_in_the_list(tmp_path: Path) -> None:
     assert catalog.listed("openai", "none") is None
     assert catalog.listed("none", "none") is None
     assert Catalog().listed("openai", "none") is None
+
+
+def test_a_model_that_can_think_does_so_from_the_beginning(tmp_path: Path) -> None:
+    models = [
+        {"id": "plain"},
+        {"id": "thinks", "reasoning": True},
+        {"id": "odd", "reasoning": True, "thinkingLevelMap": {"medium": None}},
+    ]
+    listed = found(written(tmp_path, mine=MINE | {"models": models}), "mine")
+    levels = {model_id: one.thinking_default for model_id, one in listed.items()}
+    assert levels == {"plain": "off", "thinks": "medium", "odd": "high"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("variable", "mark"),
+    [
+        ({"PI_CACHE_RETENTION": "long"}, {"type": "ephemeral", "ttl": "1h"}),
+        ({"PI_CACHE_RETENTION": "none"}, None),
+        ({}, {"type": "ephemeral"}),
+    ],
+)
+async def test_a_variable_says_how_long_a_beginning_is_kept(
+    tmp_path: Path, variable: dict[str, str], mark: dict[str, str] | None
+) -> None:
+    api = "anthropic-messages"
+    async with serving(Answer([STREAMS[api]])) as server:
+        written(tmp_path, mine=MINE | {"api": api, "baseUrl": server.url})
+        catalog = choose_models(None, variable, tmp_path)
+        async for _ in catalog.provider_of("mine", "m1").reply(request_of()):
+            pass
+        await catalog.close()
+    [said] = server.asked[0].body["messages"]
+    block = said["content"] if mark is None else said["content"][-1]
+    assert block == "Go on" if mark is None else block["cache_control"] == mark

@@ -62,11 +62,34 @@ async def test_without_a_key_it_says_why_and_refuses(tmp_path: Path) -> None:
     assert refused.value.reason == "no_key"
     missing = msgspec.structs.replace(DOOR, api_key="$NOT_THERE")
     assert "NOT_THERE is not set" in str(credentials.why_not(missing))
-    login = Credentials(stored(tmp_path, test={"type": "oauth", "access": "secret-token"}), {})
-    assert "only API keys" in str(login.why_not(DOOR))
     own = Door("mine", needs_key=False)
     assert credentials.why_not(own) is None
     assert await key_of(credentials, own) is None
+
+
+LOGIN = {"type": "oauth", "access": "secret-token", "refresh": "secret-other"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        (LOGIN, "holds a login for it, and only API keys can be used"),
+        (LOGIN | {"expires": 0}, "holds a login for it (expired 1970-01-01 00:00 UTC), and"),
+        (LOGIN | {"expires": 32503680000000}, "(valid until 3000-01-01 00:00 UTC), and only"),
+        (LOGIN | {"expires": "secret-soon"}, "holds a login for it, and"),
+        ({"type": "secret-kind", "key": "secret-key"}, "of no known type"),
+        ("secret-key", "of no known type"),
+        ({"type": "api_key"}, "has no key"),
+        ({"type": "api_key", "key": "$NOT_THERE"}, "NOT_THERE is not set, which its entry in"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_told_and_not_quoted(
+    tmp_path: Path, entry: Any, told: str
+) -> None:
+    why_not = str(Credentials(stored(tmp_path, test=entry), {}).why_not(DOOR))
+    assert told in why_not
+    assert "TEST_KEY or TEST_TOKEN is not set" in why_not
+    assert "secret" not in why_not
 
 
 @pytest.mark.anyio

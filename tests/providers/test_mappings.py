@@ -1,5 +1,6 @@
 """One history in the words of each API, and everything a transcript has to put right first."""
 
+from random import Random
 from typing import Any
 
 import msgspec
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.models import Model
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import AskingSettings, ModelRequest
 from pi_rpc.providers.asking import Retention, body_bytes, budget_for, output_cap
 from pi_rpc.providers.openai_chat import OPENAI_CHAT
-from pi_rpc.providers.transcript import NO_RESULT, transcript_of
+from pi_rpc.providers.transcript import NO_RESULT
 from tests.providers.streams import APIS, model_of
 
 A, C, R, G = (
@@ -56,10 +57,12 @@ def body_of(
     api: str,
     level: str = "off",
     retention: Retention = "none",
+    asking: AskingSettings | None = None,
     **facts: Any,
 ) -> Any:
     model = model_of(api, **facts)
-    request = ModelRequest("test", "m1", level, messages, "s1")
+    wanted = asking or AskingSettings()
+    request = ModelRequest("test", "m1", level, messages, "s1", asking=wanted)
     return msgspec.json.decode(body_bytes(APIS[api].post(request, model, retention).body))
 
 
@@ -297,8 +300,10 @@ def test_a_call_without_its_result_gets_one_before_the_user_speaks(api: str) -> 
 
 
 def notes_of(messages: list[JsonObject], **facts: Any) -> list[tuple[str, int]]:
-    transcript = transcript_of(messages, model_of(A, **facts), lambda stored, same: stored)
-    return [(note.kind, note.place) for note in transcript.notes]
+    post = APIS[A].post(
+        ModelRequest("p", "m", "off", messages, "s1"), model_of(A, **facts), "short"
+    )
+    return [(note.kind, note.place) for note in post.notes]
 
 
 def test_everything_that_is_left_out_made_up_or_moved_is_noted() -> None:
@@ -343,6 +348,20 @@ def test_half_a_character_and_endless_numbers_are_left_out(api: str) -> None:
     ]
     dumped = msgspec.json.encode(body_of(messages, api)).decode()
     assert "ab 😀" in dumped and "xy" in dumped and "null" in dumped
+
+
+@pytest.mark.parametrize("depth", [100, 300, 900])
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_that_nests_too_deeply_keeps_no_request_from_being_made(
+    api: str, depth: int
+) -> None:
+    nested: Any = "innermost"
+    for _ in range(depth):
+        nested = [nested]
+    messages = [user(text("Q")), said(api, call("c1", path=nested)), result("c1", text("R"))]
+    dumped = msgspec.json.encode(body_of(messages, api)).decode()
+    assert '"Q"' in dumped and '"R"' in dumped
+    assert ("innermost" in dumped) == (depth < 200)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -571,9 +590,72 @@ def limits(max_output: int, window: int) -> Model:
 
 
 def test_a_budget_leaves_room_for_the_answer() -> None:
-    assert budget_for("medium", 8000, limits(8000, 0)) == (8000, 6976)
-    assert budget_for("medium", 8000, limits(64_000, 0)) == (16_192, 8192)
-    assert budget_for("max", 8000, limits(0, 0)) == (24_384, 16_384)
+    assert budget_for("medium", 8000, limits(8000, 0), {}) == (8000, 6976)
+    assert budget_for("medium", 8000, limits(64_000, 0), {}) == (16_192, 8192)
+    assert budget_for("max", 8000, limits(0, 0), {}) == (24_384, 16_384)
+
+
+OWN_BUDGETS = AskingSettings(thinking_budgets={"low": 3000, "high": 5000})
+BUDGET_FIELD = "thinking_budget_tokens"
+
+
+@pytest.mark.parametrize(
+    ("level", "own", "usual"), [("low", 3000, 2048), ("medium", None, 8192), ("high", 5000, 16_384)]
+)
+def test_a_session_may_have_budgets_of_its_own(level: str, own: int | None, usual: int) -> None:
+    question, expected = [user(text("Q"))], own or usual
+    anthropic = body_of(question, A, level, asking=OWN_BUDGETS)
+    assert anthropic["thinking"]["budget_tokens"] == expected
+    gemini = body_of(question, G, level, asking=OWN_BUDGETS, id="gemini-2.5-pro")
+    assert thinking_in(gemini, G)["thinkingBudget"] == expected
+    dynamic_one = body_of(question, G, level, asking=OWN_BUDGETS)
+    assert thinking_in(dynamic_one, G)["thinkingBudget"] == (own or -1)
+    chat = body_of(
+        question, C, level, asking=OWN_BUDGETS, compat={"thinkingTokenBudgetField": BUDGET_FIELD}
+    )
+    assert chat[BUDGET_FIELD] == expected
+    assert BUDGET_FIELD not in body_of(question, C, level, asking=OWN_BUDGETS)
+
+
+def test_levels_above_high_have_its_budget() -> None:
+    body = body_of([user(text("Q"))], A, "max", asking=OWN_BUDGETS, thinking={"max": "max"})
+    assert body["thinking"]["budget_tokens"] == 5000
+
+
+def test_a_budget_in_a_field_of_its_own_leaves_room_and_is_absent_without_thinking() -> None:
+    compat = {"thinkingTokenBudgetField": BUDGET_FIELD}
+    question = [user(text("Q"))]
+    assert body_of(question, C, "high", compat=compat, max_output=4000)[BUDGET_FIELD] == 2976
+    assert BUDGET_FIELD not in body_of(question, C, "high", compat=compat, max_output=1000)
+    assert BUDGET_FIELD not in body_of(question, C, "off", compat=compat)
+
+
+SAMPLING: dict[str, Any] = {
+    "sampling": {"temperature": 1.0, "top_p": 0.95},
+    "sampling_by_level": {"off": {"temperature": 0.7}, "high": {"top_k": 20}},
+}
+
+
+@pytest.mark.parametrize("api", [C, R])
+@pytest.mark.parametrize(
+    ("level", "sent"),
+    [
+        ("off", {"temperature": 0.7, "top_p": 0.95}),
+        ("low", {"temperature": 1.0, "top_p": 0.95}),
+        ("high", {"temperature": 1.0, "top_p": 0.95, "top_k": 20}),
+        ("max", {"temperature": 1.0, "top_p": 0.95, "top_k": 20}),
+    ],
+)
+def test_sampling_goes_by_the_model_and_the_level_it_has(
+    api: str, level: str, sent: JsonObject
+) -> None:
+    body, plain = (body_of(SYSTEM, api, level, **facts) for facts in (SAMPLING, {}))
+    assert body == plain | sent
+
+
+@pytest.mark.parametrize("api", [A, G])
+def test_other_apis_have_no_such_fields(api: str) -> None:
+    assert body_of(SYSTEM, api, **SAMPLING) == body_of(SYSTEM, api)
 
 
 def test_structured_thinking_goes_back_as_it_came() -> None:
@@ -594,8 +676,11 @@ def test_redacted_thinking_goes_back_and_unsigned_thinking_does_not() -> None:
 
 
 # What a damaged or foreign file may hold is held too: ids twice, results alone, wrong types.
-IDS = st.sampled_from(["c1", "c2", "c 1", "c+1", "x|fc_1", "y" * 70, ""])
-WORDS = st.sampled_from(["", " ", "hello", "\ud83d", "😀", "\x00"])
+IDS_DRAWN = ("c1", "c2", "c 1", "c+1", "x|fc_1", "y" * 70, "")
+WORDS_DRAWN = ("", " ", "hello", "\ud83d", "😀", "\x00")
+MODELS_DRAWN = ("m1", "m2")
+IDS = st.sampled_from(IDS_DRAWN)
+WORDS = st.sampled_from(WORDS_DRAWN)
 BLOCKS = st.one_of(
     st.builds(text, WORDS),
     st.just(PNG),
@@ -615,7 +700,7 @@ MESSAGES = st.one_of(
         st.sampled_from(list(APIS)),
         CONTENTS,
         st.sampled_from(["stop", "toolUse", "aborted", "error", "length"]),
-        st.sampled_from(["m1", "m2"]),
+        st.sampled_from(MODELS_DRAWN),
     ),
     st.builds(
         lambda each, content, failed: {**result(each, is_error=failed), "content": content},
@@ -638,6 +723,49 @@ def test_any_history_becomes_a_request_in_which_every_call_has_its_result(
     body = body_of(messages, api, "low", "short", input=images, id="gpt-oss-m1")
     assert msgspec.json.encode([repr(message) for message in messages]) == before
     check_pairs(said_in(body, api), api)
+
+
+def random_history(chance: Random) -> list[JsonObject]:
+    """What a file may hold after runs that went well, failed, were stopped or were damaged."""
+
+    def block() -> JsonObject:
+        drawn = chance.choice(("text", "text", "call", "call", "thinking", "image"))
+        match drawn:
+            case "call":
+                return call(chance.choice(IDS_DRAWN), path="a")
+            case "thinking":
+                return chance.choice([*SIGNED.values()])
+            case "image":
+                return PNG
+            case _:
+                return text(chance.choice(WORDS_DRAWN))
+
+    def message() -> JsonObject:
+        blocks = [block() for _ in range(chance.randrange(4))]
+        match chance.choice(("user", "assistant", "assistant", "result", "result", "system")):
+            case "user":
+                return user(*blocks)
+            case "assistant":
+                stop = chance.choice(("stop", "toolUse", "aborted", "error", "length"))
+                api = chance.choice([*APIS])
+                return said(api, *blocks, stopReason=stop, model=chance.choice(MODELS_DRAWN))
+            case "result":
+                failed = chance.random() < 0.3
+                return result(chance.choice(IDS_DRAWN), *blocks, is_error=failed)
+            case _:
+                return chance.choice(SYSTEM)
+
+    return [message() for _ in range(chance.randrange(1, 14))]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_thousand_random_histories_become_requests_in_which_every_call_has_its_result(
+    api: str,
+) -> None:
+    chance = Random(api)
+    for _ in range(1000):
+        messages = random_history(chance)
+        check_pairs(said_in(body_of(messages, api, "low", "short", id="gpt-oss-m1"), api), api)
 
 
 def check_pairs(sent: Any, api: str) -> None:

@@ -21,7 +21,7 @@ Never touch the fixtures.
 
 
 def notes(conversation: str, earlier: str | None = None, task: str = "history") -> str:
-    prompt = Round(task, conversation).prompt(earlier)  # type: ignore[arg-type]
+    prompt = Round(task, [conversation]).prompt(earlier)  # type: ignore[arg-type]
     return notes_on(request_messages(prompt, 1))
 
 

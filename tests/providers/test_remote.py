@@ -1,17 +1,26 @@
 """A model asked over HTTP: what comes back ends as a reply, whatever the net and the server do."""
 
+import gzip
+import json
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.ports.providers import AskingSettings, ModelRequest
 from pi_rpc.core.reply import BlockDelta, Fold, Piece, ReplyEnded, ReplyError, ReplyStarted
+from pi_rpc.core.retrying import RequestRetries
+from pi_rpc.providers.asking import Post
 from pi_rpc.providers.http import Http, Patience, retry_after_ms
-from pi_rpc.providers.remote import Access, RemoteProvider
-from pi_rpc.providers.secret import Secret
+from pi_rpc.providers.remote import MESSAGES_AT_ONCE, Access, RemoteProvider
+from pi_rpc.providers.secret import Secret, hidden
+from pi_rpc.providers.transcript import IMAGE_BLOCKED
 from tests.providers.serving import Answer, serving, sse
 from tests.providers.streams import APIS, CONTENTS, STREAMS, model_of, request_of
 
@@ -27,15 +36,16 @@ async def open_door() -> Access:
 async def asked(
     url: str,
     api: str = "anthropic-messages",
-    patience: Patience = PATIENT,
+    patience: Patience | None = PATIENT,
     access: Callable[[], Awaitable[Access]] = open_door,
+    request: ModelRequest | None = None,
     **facts: Any,
 ) -> list[Sequence[Piece]]:
     http = Http(patience)
     provider = RemoteProvider(model_of(api, base_url=url, **facts), APIS[api], access, http)
     try:
         with anyio.fail_after(5):
-            return [pieces async for pieces in provider.reply(request_of())]
+            return [pieces async for pieces in provider.reply(request or request_of())]
     finally:
         await http.close()
 
@@ -73,6 +83,14 @@ async def test_a_stream_becomes_the_message_it_says(api: str) -> None:
 async def test_a_stream_split_at_every_byte_says_the_same(api: str) -> None:
     bytes_of = [bytes([byte]) for byte in STREAMS[api]]
     message = await answered(Answer(bytes_of), api=api)
+    assert message == await answered(Answer([STREAMS[api]]), api=api)
+
+
+@pytest.mark.anyio
+async def test_a_stream_that_is_compressed_although_nobody_asked_for_that_says_the_same() -> None:
+    api = API_NAMES[0]
+    coded = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+    message = await answered(Answer([gzip.compress(STREAMS[api])], headers=coded), api=api)
     assert message == await answered(Answer([STREAMS[api]]), api=api)
 
 
@@ -138,12 +156,15 @@ REFUSALS = [
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("api", API_NAMES)
 @pytest.mark.parametrize(("status", "error", "kind"), REFUSALS)
-async def test_a_refusal_is_an_error_of_a_kind(status: int, error: Any, kind: str) -> None:
+async def test_a_refusal_is_an_error_of_a_kind(
+    status: int, error: Any, kind: str, api: str
+) -> None:
     body = error.encode() if isinstance(error, str) else sse({"error": error})[6:]
     headers = {"content-type": "application/json", "Retry-After": "7"}
     async with serving(Answer([body], status, headers)) as server:
-        batches = await asked(server.url)
+        batches = await asked(server.url, api)
     [[ended]] = batches
     assert isinstance(ended, ReplyEnded) and ended.error is not None
     assert (ended.error.kind, ended.error.status) == (kind, status)
@@ -161,10 +182,12 @@ async def test_a_refusal_whose_body_is_endless_is_read_in_part_only() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_server_that_falls_silent_is_a_timeout() -> None:
-    hanging = Answer([STREAMS["anthropic-messages"][:400]], hangs=True)
+@pytest.mark.parametrize("api", API_NAMES)
+@pytest.mark.parametrize("come", [0, 300])
+async def test_a_server_that_falls_silent_is_a_timeout(api: str, come: int) -> None:
+    hanging = Answer([STREAMS[api][:come]], hangs=True)
     async with serving(hanging) as server:
-        message = message_of(await asked(server.url, patience=Patience(5, 0.05, 5)))
+        message = message_of(await asked(server.url, api, patience=Patience(5, 0.05, 5)))
         with anyio.fail_after(5):
             await server.left.wait()
     assert message["error"]["kind"] == "timeout"
@@ -172,11 +195,165 @@ async def test_a_server_that_falls_silent_is_a_timeout() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_reply_that_never_ends_is_a_timeout() -> None:
-    hanging = Answer([STREAMS["anthropic-messages"][:400]], hangs=True)
+@pytest.mark.parametrize("api", API_NAMES)
+async def test_a_reply_that_never_ends_is_a_timeout(api: str) -> None:
+    hanging = Answer([STREAMS[api][:300]], hangs=True)
     async with serving(hanging) as server:
-        error = error_of(await asked(server.url, patience=Patience(5, 5, 0.05)))
+        error = error_of(await asked(server.url, api, patience=Patience(5, 5, 0.05)))
     assert (error.kind, "0.05 s" in error.message) == ("timeout", True)
+
+
+def wanting(**settings: Any) -> ModelRequest:
+    """A request of a session that wants its model asked in a way of its own."""
+    return msgspec.structs.replace(request_of(), asking=AskingSettings(**settings))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("bound", ["begin_s", "idle_s", "total_s"])
+async def test_a_session_says_how_long_is_waited(bound: str) -> None:
+    # Headers are not there before the first chunk is, so a server that never answers is asked too.
+    chunks = [] if bound == "begin_s" else [STREAMS["anthropic-messages"][:300]]
+    async with serving(Answer(chunks, hangs=True, waits=bound == "begin_s")) as server:
+        request = wanting(**{bound: 0.05})
+        error = error_of(await asked(server.url, patience=None, request=request))
+    told = "was not complete within" if bound == "total_s" else "said nothing for"
+    assert error.kind == "timeout"
+    assert f"{told} 0.05 s" in error.message
+
+
+@pytest.mark.anyio
+async def test_waits_without_a_bound_are_asked_for_as_such() -> None:
+    request = wanting(begin_s=inf, idle_s=inf, total_s=inf)
+    async with serving(Answer([STREAMS["anthropic-messages"]])) as server:
+        batches = await asked(server.url, patience=None, request=request)
+    assert message_of(batches)["stopReason"] == "toolUse"
+
+
+SOON = {"content-type": "application/json", "retry-after-ms": "1"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("api", API_NAMES)
+async def test_a_request_is_made_anew_where_a_session_wants_that(api: str) -> None:
+    busy = Answer([b"{}"], 529, SOON)
+    request = wanting(retries=RequestRetries(2))
+    async with serving(busy, Answer([b""], 429, SOON), Answer([STREAMS[api]])) as server:
+        message = message_of(await asked(server.url, api, request=request))
+    assert message["content"] == CONTENTS[api]
+    assert [one.body for one in server.asked] == [server.asked[0].body] * 3
+    assert message["diagnostics"][0]["details"] == {"notes": [{"kind": "asked_again", "count": 2}]}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("status", "headers", "times"),
+    [
+        (529, {}, 2),
+        (400, {}, 1),
+        (400, {"x-should-retry": "true"}, 2),
+        (500, {"x-should-retry": "false"}, 1),
+        (429, {"retry-after": "120"}, 1),
+    ],
+)
+async def test_a_request_is_made_anew_once_at_most_and_where_that_may_help(
+    status: int, headers: dict[str, str], times: int
+) -> None:
+    refused = Answer([b"no"], status, SOON | headers if "retry-after" not in headers else headers)
+    async with serving(refused) as server:
+        error = error_of(await asked(server.url, request=wanting(retries=RequestRetries(1))))
+    assert len(server.asked) == times
+    assert error.status == status
+    assert ("retry delay" in error.message) == ("retry-after" in headers)
+
+
+@pytest.mark.anyio
+async def test_without_a_wish_no_request_is_made_anew() -> None:
+    async with serving(Answer([b"no"], 529, SOON)) as server:
+        error = error_of(await asked(server.url))
+    assert (len(server.asked), error.kind) == (1, "overloaded")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("api", API_NAMES)
+async def test_what_was_left_out_of_a_request_is_told_in_the_reply(api: str) -> None:
+    """An orphan result, a missing one, another model's thinking: kinds, how often, where first."""
+    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}
+    thought = {"type": "thinking", "thinking": "hm", "thinkingSignature": "s"}
+    foreign = {"role": "assistant", "content": [thought, thought, call], "stopReason": "toolUse"}
+    orphan = {"role": "toolResult", "toolCallId": "x", "toolName": "ls", "content": []}
+    question = {"role": "user", "content": "Go on"}
+    request = request_of([question, orphan, foreign, question])
+    async with serving(Answer([STREAMS[api]]), Answer([b"no"], 400)) as server:
+        replies = [await asked(server.url, api, request=request) for _ in range(2)]
+    expected = [
+        {"kind": "result_left_out", "count": 1, "first": 1},
+        {"kind": "result_made_up", "count": 1, "first": 2},
+        {"kind": "thinking_left_out", "count": 2, "first": 2},
+    ]
+    for batches in replies:
+        [told] = message_of(batches)["diagnostics"]
+        assert told == {"type": "pi_rpc.request", "timestamp": 1, "details": {"notes": expected}}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("api", API_NAMES)
+async def test_no_images_are_sent_where_a_session_wants_none_sent(api: str) -> None:
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    content = [{"type": "text", "text": "these"}, image, image, {"type": "text", "text": "and"}]
+    messages = [{"role": "user", "content": [*content, image]}]
+    request = msgspec.structs.replace(
+        request_of(messages), asking=AskingSettings(sends_images=False)
+    )
+    async with serving(Answer([STREAMS[api]])) as server:
+        await asked(server.url, api, request=request)
+    sent = json.dumps(server.asked[0].body)
+    assert "AAAA" not in sent
+    assert sent.count(IMAGE_BLOCKED) == 2
+    assert messages[0]["content"] == [*content, image]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("api", API_NAMES)
+async def test_what_goes_over_the_net_can_be_changed_and_no_key_is_in_it(api: str) -> None:
+    seen: list[tuple[str, str, str]] = []
+
+    async def adjust(provider: str, model_id: str, name: str, payload: JsonObject) -> JsonObject:
+        seen.append((provider, model_id, name))
+        assert KEY not in json.dumps(payload)
+        return payload | {"added": 1}
+
+    request = msgspec.structs.replace(request_of(), adjust=adjust)
+    async with serving(Answer([STREAMS[api]])) as server:
+        await asked(server.url, api, request=request)
+    assert server.asked[0].body["added"] == 1
+    assert [name for _, _, name in seen] == [APIS[api].name]
+
+
+@pytest.mark.anyio
+async def test_a_request_that_somebody_refuses_is_an_error_and_nothing_is_sent() -> None:
+    async def refuse(*what: object) -> JsonObject:
+        raise Refused("refused_by_hook", "not this one")
+
+    request = msgspec.structs.replace(request_of(), adjust=refuse)
+    async with serving() as server:
+        error = error_of(await asked(server.url, request=request))
+    assert (error.kind, server.asked) == ("invalid_request", [])
+    assert error.message == "The request was not made: not this one"
+
+
+def test_a_key_that_a_text_was_cut_in_is_hidden_too() -> None:
+    secrets = [Secret("sk-0123456789")]
+    assert hidden("a sk-0123456789 b sk-01234567", secrets) == "a [key] b [key]"
+    assert hidden("a sk-01", secrets) == "a sk-01"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("before", range(3960, 4001, 5))
+async def test_a_key_quoted_where_an_error_is_cut_is_not_told_in_part(before: int) -> None:
+    told = {"error": {"code": KEY, "message": "x" * before + KEY * 20}}
+    async with serving(Answer([json.dumps(told).encode()], 400)) as server:
+        batches = await asked(server.url)
+    assert KEY[:6] not in repr(batches)
 
 
 GARBAGE = {
@@ -314,6 +491,18 @@ async def test_a_reply_that_is_left_lets_go_of_its_connection(is_cancelled: bool
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("api", API_NAMES)
+async def test_a_request_that_nothing_goes_on_from_is_not_kept_in_a_cache(api: str) -> None:
+    single = msgspec.structs.replace(request_of(), is_single=True)
+    async with serving(Answer([STREAMS[api]]), Answer([STREAMS[api]])) as server:
+        await asked(server.url, api)
+        await asked(server.url, api, request=single)
+        kept, passing = (str(one.body) for one in server.asked)
+        assert "cache" not in passing
+        assert ("cache" in kept) == (api in ("anthropic-messages", "openai-responses"))
+
+
+@pytest.mark.anyio
 async def test_what_a_reply_cost_is_in_its_usage() -> None:
     message = await answered(Answer([STREAMS["anthropic-messages"]]))
     usage = message["usage"]
@@ -352,3 +541,30 @@ AFTER = [
 @pytest.mark.parametrize(("headers", "wait_ms"), AFTER)
 def test_a_server_says_when_to_come_back(headers: dict[str, str], wait_ms: int | None) -> None:
     assert retry_after_ms(headers, now_s=90) == wait_ms
+
+
+@pytest.mark.parametrize(("count", "is_beside"), [(1, False), (MESSAGES_AT_ONCE + 1, True)])
+async def test_a_long_context_is_put_into_words_beside_the_loop(
+    count: int, is_beside: bool
+) -> None:
+    api = APIS["openai-completions"]
+    threads: list[int] = []
+
+    def noting(*arguments: Any) -> Post:
+        threads.append(threading.get_ident())
+        return api.post(*arguments)
+
+    noted = msgspec.structs.replace(api, post=noting)
+    messages = [{"role": "user", "content": f"Question {number}"} for number in range(count)]
+    http = Http(PATIENT)
+    async with serving(Answer([STREAMS[api.name]])) as server:
+        model = model_of(api.name, base_url=server.url)
+        provider = RemoteProvider(model, noted, open_door, http)
+        with anyio.fail_after(5):
+            batches = [pieces async for pieces in provider.reply(request_of(messages))]
+    await http.close()
+    assert message_of(batches)["stopReason"] == "toolUse"
+    assert [one["content"] for one in server.asked[0].body["messages"]] == [
+        one["content"] for one in messages
+    ]
+    assert [one != threading.get_ident() for one in threads] == [is_beside]

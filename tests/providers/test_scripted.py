@@ -9,7 +9,7 @@ import pytest
 
 from pi_rpc.core.errors import Missing
 from pi_rpc.core.messages import JsonObject, Usage
-from pi_rpc.core.ports import ModelRequest
+from pi_rpc.core.ports.providers import ModelRequest
 from pi_rpc.core.reply import BlockDelta, Fold, Piece, ReplyEnded, ReplyError, ReplyStarted
 from pi_rpc.providers.catalog import Catalog
 from pi_rpc.providers.choose import choose_models

@@ -8,6 +8,7 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
     AsyncIterator,
+    Awaitable,
     Callable,
     Iterable,
     Sequence,
@@ -22,6 +23,8 @@ import msgspec
 from pi_rpc.core.entries import Header, Kind
 from pi_rpc.core.errors import Failure, Missing, Outside
 from pi_rpc.core.events import Event
+from pi_rpc.core.heads import Heads
+from pi_rpc.core.idleness import UnloadRules
 from pi_rpc.core.messages import (
     JsonObject,
     ToolCall,
@@ -32,37 +35,38 @@ from pi_rpc.core.messages import (
 )
 from pi_rpc.core.meter import Meter
 from pi_rpc.core.policy import OURS
-from pi_rpc.core.ports import (
-    CallContext,
+from pi_rpc.core.ports.instructions import Instructions
+from pi_rpc.core.ports.preferences import Preferences
+from pi_rpc.core.ports.providers import ModelListing, ModelRequest, Models, Provider
+from pi_rpc.core.ports.store import (
     CopiedRows,
-    Effect,
-    ModelListing,
-    ModelRequest,
-    Models,
     NewLine,
-    Provider,
     Repaired,
     SearchPage,
     SessionListing,
     Store,
     StoredSession,
-    Tool,
 )
+from pi_rpc.core.ports.tools import CallContext, Effect, Tool
 from pi_rpc.core.projection import project
 from pi_rpc.core.reply import BlockDelta, BlockEnded, BlockStarted, Piece, ReplyEnded, ReplyStarted
 from pi_rpc.core.retrying import RetryPolicy
 from pi_rpc.core.searching import SearchQuery
 from pi_rpc.core.tree import Tree
 from pi_rpc.providers.catalog import Catalog
-from pi_rpc.session.host import Host, Opening
+from pi_rpc.session.building import Opening
+from pi_rpc.session.host import Host
 from pi_rpc.session.hub import Hub
-from pi_rpc.session.session import Session, Surroundings
+from pi_rpc.session.session import Session
+from pi_rpc.session.surroundings import Surroundings
 from pi_rpc.store.choose import open_memory_store, open_store
 from pi_rpc.tools.choose import user_shell
 from tests.conftest import CountedClock, CountedIds
 
 WAIT_S = 5
 """How long anything may take to come."""
+
+DEFAULT_UNLOADING = UnloadRules()
 
 NO_RETRY = RetryPolicy(enabled=False)
 """What fails, fails: most tests want to see that."""
@@ -256,11 +260,14 @@ class BrittleSession:
     def __init__(self, inner: StoredSession, disk: "Disk") -> None:
         self.inner = inner
         self.header = inner.header
-        self.heads = inner.heads
         self.diagnostics = inner.diagnostics
         self.path = inner.path
         self.writable = inner.writable
         self._disk = disk
+
+    @property
+    def heads(self) -> Heads:
+        return self.inner.heads
 
     @property
     def size_bytes(self) -> int:
@@ -275,6 +282,9 @@ class BrittleSession:
     def lines_of(self, rows: range) -> list[bytes]:
         return self.inner.lines_of(rows)
 
+    def block(self, rows: Sequence[int], start: int) -> tuple[bytes, int]:
+        return self.inner.block(rows, start)
+
     async def refresh(self) -> range:
         return await self.inner.refresh()
 
@@ -284,6 +294,19 @@ class BrittleSession:
 
     async def sync(self) -> None:
         await self.inner.sync()
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.inner.is_loaded
+
+    async def prepare_to_unload(self) -> None:
+        await self.inner.prepare_to_unload()
+
+    def unload(self) -> bool:
+        return self.inner.unload()
+
+    async def load(self) -> None:
+        await self.inner.load()
 
     async def close(self) -> None:
         await self.inner.close()
@@ -390,6 +413,10 @@ async def living_host(
     series: int = 1,
     retry: RetryPolicy = NO_RETRY,
     chance: float = 0.0,
+    unloading: UnloadRules = DEFAULT_UNLOADING,
+    trim: Callable[[], Awaitable[None]] | None = None,
+    preferences: Preferences | None = None,
+    instructions: Instructions | None = None,
 ) -> AsyncIterator[Host]:
     """A host in this loop; closed at the end, and whatever it left behind is cancelled."""
     async with anyio.create_task_group() as left_behind, anyio.create_task_group() as tasks:
@@ -404,6 +431,10 @@ async def living_host(
             grace_s=0.05,
             retry=retry,
             chance=FixedChance(chance),
+            unloading=unloading,
+            trim=trim,
+            preferences=preferences,
+            instructions=instructions,
         )
         host = Host(store, around, tasks, "test")
         try:
@@ -444,8 +475,8 @@ def standing(session: Session) -> tuple[Any, ...]:
         len(session.tree),
         session.stored.size_bytes,
         list(session.projection.messages("session")),
-        session.model,
-        session.thinking_level,
+        session.chosen.model,
+        session.chosen.thinking_level,
         session.tree.name(),
         session.tree.labels(),
         session.hub.seq,

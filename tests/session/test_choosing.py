@@ -7,7 +7,7 @@ import pytest
 
 from pi_rpc.core.errors import Missing, Outside
 from pi_rpc.core.events import ModelChanged, ThinkingChanged
-from pi_rpc.core.ports import Provider
+from pi_rpc.core.ports.providers import Provider
 from pi_rpc.session.choosing import set_active_tools, set_model, set_thinking_level
 from tests.session.living import (
     WAIT_S,
@@ -42,11 +42,11 @@ async def test_a_model_is_stored_told_and_there_again_after_reopening(
         session = await opened(host, cwd)
         ear = Ear(session.hub)
         await set_model(session, "speaker", "two")
-        assert session.model == ("speaker", "two")
+        assert session.chosen.model == ("speaker", "two")
         assert ear.names == ["EntryAppended", "ModelChanged"]
         assert ear.of(ModelChanged) == [ModelChanged("speaker", "two")]
         await host.close(session)
-        assert (await host.open(session.session_id)).model == ("speaker", "two")
+        assert (await host.open(session.session_id)).chosen.model == ("speaker", "two")
 
 
 @pytest.mark.anyio
@@ -94,8 +94,8 @@ async def test_a_choice_whose_caller_is_cancelled_is_in_force_once_it_is_stored(
                     await disk.door.until_reached()
                     tasks.cancel_scope.cancel()
                     disk.door.opened.set()
-        assert session.model == session.projection.model == ("speaker", "two")
-        assert session.thinking_level == session.projection.thinking_level == "high"
+        assert session.chosen.model == session.projection.model == ("speaker", "two")
+        assert session.chosen.thinking_level == session.projection.thinking_level == "high"
         assert ear.of(ModelChanged) == [ModelChanged("speaker", "two")]
         assert ear.of(ThinkingChanged) == [ThinkingChanged("high")]
 
@@ -118,8 +118,8 @@ async def test_tools_are_chosen_by_name_each_once_and_unknown_ones_refused(
     async with living_host(file_store(root), cwd, Many(), tools) as host:
         session = await opened(host, cwd)
         set_active_tools(session, ["b", "a", "b"])
-        assert session.active_tools == ["b", "a"]
+        assert session.chosen.active_tools == ["b", "a"]
         with pytest.raises(Missing) as failure:
             set_active_tools(session, ["a", "c"])
         assert failure.value.reason == "tool_not_found"
-        assert session.active_tools == ["b", "a"]
+        assert session.chosen.active_tools == ["b", "a"]

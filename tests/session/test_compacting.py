@@ -1,14 +1,15 @@
 """A session makes room for itself and on request, and whatever goes wrong leaves it usable."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from pi_rpc.core.entries import Kind
+from pi_rpc.core.entries import Kind, message_body
 from pi_rpc.core.errors import Busy, Failure, Outside, Refused, Stopped
 from pi_rpc.core.events import (
     CompactionEnded,
@@ -16,7 +17,9 @@ from pi_rpc.core.events import (
     RunSettled,
     TurnStarted,
 )
-from pi_rpc.core.messages import JsonObject, text_of
+from pi_rpc.core.messages import JsonObject, text_of, user_message
+from pi_rpc.core.ports.providers import ModelRequest
+from pi_rpc.core.reply import Piece
 from pi_rpc.core.retrying import RetryPolicy
 from pi_rpc.core.summary import notes_of
 from pi_rpc.session.compacting import limits_of, threshold_of
@@ -24,6 +27,7 @@ from pi_rpc.session.condensing import compact, configure, pin_entry, pin_words
 from pi_rpc.session.host import Host
 from pi_rpc.session.prompting import abort, prompt, wait_until_settled
 from pi_rpc.session.session import Session
+from pi_rpc.store.memory import BLOCK_ROWS
 from tests.session.living import (
     WAIT_S,
     Door,
@@ -50,7 +54,7 @@ async def talking(
     """A session of the offline model with this script, retries without delay."""
     async with living_host(memory_store(), cwd, **more) as host:
         session = await opened(host, cwd, script=script)
-        session.retry = RetryPolicy(base_ms=0)
+        session.chosen.retry = RetryPolicy(base_ms=0)
         yield host, session
 
 
@@ -112,6 +116,34 @@ async def test_a_compaction_on_request_keeps_what_is_new(cwd: Path) -> None:
         ]
         assert made.tokens_after == session.projection.estimated_tokens()
         assert not session.is_compacting
+
+
+class Listening(Speaker):
+    """A speaker that remembers requests whole."""
+
+    def __init__(self, *replies: Any) -> None:
+        super().__init__(*replies)
+        self.heard: list[ModelRequest] = []
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[Sequence[Piece], None]:
+        self.heard.append(request)
+        async for pieces in super().reply(request):
+            yield pieces
+
+
+@pytest.mark.anyio
+async def test_a_summary_is_asked_for_apart_from_the_conversation(cwd: Path) -> None:
+    speaker = Listening(said("a0"), said("a1"), said("NOTES"))
+    async with living_host(memory_store(), cwd, models=speaker) as host:
+        session = await opened(host, cwd)
+        await talk(host, session, 2)
+        configure(session, keep_recent_tokens=50)
+        await compact(session, host.tasks)
+        *turns, summary = speaker.heard
+        assert [one.is_single for one in turns] == [False, False] and summary.is_single
+        assert summary.session_id not in {one.session_id for one in turns}
+        assert [message["role"] for message in summary.messages] == ["system", "user"]
+        assert "toolsAdded" not in summary.messages[0]
 
 
 @pytest.mark.anyio
@@ -223,7 +255,7 @@ async def test_failures_that_pass_are_asked_again(cwd: Path) -> None:
         await talk(host, session, 2)
         configure(session, keep_recent_tokens=50)
         made = await compact(session, host.tasks)
-        assert made.summary == "NOTES" and session.script_position == 5
+        assert made.summary == "NOTES" and session.chosen.script_position == 5
 
 
 @pytest.mark.anyio
@@ -256,7 +288,7 @@ async def test_a_stop_reaches_the_summary_and_stores_nothing(cwd: Path) -> None:
         assert reason_of(failures[0]) == ("cancelled", "aborted")
         assert session.leaf_id == leaf and not session.is_compacting
         assert [one.aborted for one in ear.of(CompactionEnded)] == [True]
-        assert [one.text for one in session.follow_up] == ["Later."]
+        assert [one.text for one in session.queues.follow_up] == ["Later."]
         assert await ask(host, session, "Go on.") == "done"
 
 
@@ -465,8 +497,23 @@ async def test_an_answer_in_a_context_that_no_longer_fits_is_kept_and_not_asked_
         configure(session, keep_recent_tokens=50)
         ear = Ear(session.hub)
         await talk(host, session, 2)
-        assert [one.reason for one in ear.of(CompactionStarted)] == ["threshold"]
+        assert [one.reason for one in ear.of(CompactionStarted)] == ["overflow"]
+        assert [one.will_retry for one in ear.of(CompactionEnded)] == [False]
         assert texts(session)[-1] == "ok"
+        assert not entries(session, Kind.CONTEXT_EDIT)
+
+
+@pytest.mark.anyio
+async def test_room_for_a_context_that_did_not_fit_is_made_however_little_is_freed(
+    cwd: Path,
+) -> None:
+    notes = "n" * 4 * 95_000
+    async with talking(cwd, replies("a0", used(100_001), notes, "a2")) as (host, session):
+        configure(session, keep_recent_tokens=50)
+        ear = Ear(session.hub)
+        await talk(host, session, 2)
+        [ended] = ear.of(CompactionEnded)
+        assert (ended.reason, ended.error, ended.entry_id is None) == ("overflow", None, False)
 
 
 @pytest.mark.anyio
@@ -508,7 +555,7 @@ async def test_on_request_a_compaction_that_frees_little_is_made_and_says_so(cwd
         configure(session, keep_recent_tokens=50)
         ear = Ear(session.hub)
         made = await compact(session, host.tasks)
-        assert not made.is_effective
+        assert not made.effective
         assert "DiagnosticTold" in ear.names
 
 
@@ -546,10 +593,10 @@ async def test_a_conversation_longer_than_the_window_is_summarised_in_rounds(cwd
     }
     async with talking(cwd, script) as (host, session):
         configure(session, enabled=False, keep_recent_tokens=50)
-        session.script = script | {"enforceWindow": False}
+        session.chosen.script = script | {"enforceWindow": False}
         for turn in range(12):
             await ask(host, session, f"Question {turn}. {'x' * 4000}")
-        session.script = script
+        session.chosen.script = script
         made = await compact(session, host.tasks)
         assert made.details["piRpc"]["requests"] > 3
         assert made.tokens_after < 4000 < made.tokens_before
@@ -586,3 +633,44 @@ async def test_a_session_that_is_closed_during_a_summary_closes(cwd: Path) -> No
                 await door.until_reached()
                 await host.close(session)
         assert session.closed
+
+
+@pytest.mark.anyio
+async def test_others_have_their_turn_while_a_long_history_is_told(cwd: Path) -> None:
+    speaker = Speaker(said("NOTES"), said("TURN"))
+    async with living_host(memory_store(), cwd, models=speaker) as host:
+        session = await opened(host, cwd)
+        asked = [message_body(user_message(f"Question {turn}.", (), turn)) for turn in range(2000)]
+        await session.record(*asked)
+        configure(session, keep_recent_tokens=50)
+        turns = 0
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while not speaker.requests:
+                turns += 1
+                await anyio.lowlevel.checkpoint()
+
+        with anyio.fail_after(WAIT_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(take_turns)
+                await compact(session, host.tasks)
+        assert turns >= len(asked) // BLOCK_ROWS
+        told = text_of(speaker.requests[0][-1])
+        assert "[User]: Question 0.\n\n[User]: Question 1.\n\n" in told
+
+
+@pytest.mark.anyio
+async def test_a_stop_reaches_a_long_history_while_it_is_told(cwd: Path) -> None:
+    speaker = Speaker()
+    async with living_host(memory_store(), cwd, models=speaker) as host:
+        session = await opened(host, cwd)
+        await session.record(*(message_body(user_message(LONG, (), 1)) for _ in range(2000)))
+        configure(session, keep_recent_tokens=50)
+        with anyio.fail_after(WAIT_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(abort, session)
+                with pytest.raises(Stopped):
+                    await compact(session, host.tasks)
+        assert not speaker.requests
+        assert not entries(session, Kind.COMPACTION)

@@ -5,12 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from pi_rpc.core.consultations import (
-    AfterToolAnswer,
-    BeforeToolAnswer,
-    PermissionAnswer,
-    ToolAnswer,
-)
+from pi_rpc.core.consultations import PermissionAnswer, ToolAnswer
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.events import (
     DiagnosticTold,
@@ -19,6 +14,7 @@ from pi_rpc.core.events import (
     ToolEnded,
     ToolProgressed,
 )
+from pi_rpc.core.hooks import AfterToolAnswer, BeforeToolAnswer
 from pi_rpc.core.messages import ToolDeclaration, text_block
 from pi_rpc.session.consulting import (
     Answered,
@@ -339,7 +335,7 @@ async def test_nobody_is_asked_where_nobody_answers_unless_a_rule_wants_it(tmp_p
         prompt(session, host.tasks, "go")
         await ear.until(RunSettled)
         assert len(held.calls) == 1
-        session.permissions = PermissionPolicy(rules=(PermissionRule("ask"),))
+        session.chosen.permissions = PermissionPolicy(rules=(PermissionRule("ask"),))
         prompt(session, host.tasks, "go")
         await ear.until(RunSettled, 2)
         assert len(held.calls) == 1
@@ -366,7 +362,8 @@ async def test_permissions_of_a_batch_are_asked_one_after_another(tmp_path: Any)
         await ear.until(RunSettled)
         assert [ended.is_error for ended in ear.of(ToolEnded)] == [False, True]
         assert len(held.calls) == 1
-        assert [(rule.decision, rule.tool) for rule in session.remembered] == [("deny", "touch")]
+        remembered = session.chosen.remembered
+        assert [(rule.decision, rule.tool) for rule in remembered] == [("deny", "touch")]
 
 
 async def test_a_clients_tool_takes_the_place_of_a_built_in_one(tmp_path: Any) -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from pi_rpc.core.codec import decode
 from pi_rpc.core.entries import Kind, model_change, session_info, thinking_level_change
+from pi_rpc.session.building import Copying
 from pi_rpc.session.copying import chained
-from pi_rpc.session.host import Copying, Host
+from pi_rpc.session.host import Host
 from pi_rpc.session.navigating import edit_context, navigate, rename, set_label
 from pi_rpc.session.prompting import prompt, wait_until_settled
 from pi_rpc.session.session import Session
@@ -162,7 +163,7 @@ async def test_a_fork_of_the_first_question_is_empty_and_asks_like_its_source(
         await asked(host, session, "root")
         fork = await forked(host, session, of_kind(session, Kind.USER)[0])
         assert texts(fork) == []
-        assert fork.model == session.model
+        assert fork.chosen.model == session.chosen.model
         await asked(host, fork, "again")
         assert texts(fork) == ["again", "2"]
 

@@ -17,7 +17,8 @@ from pi_rpc.core.events import (
     SessionOpened,
 )
 from pi_rpc.core.messages import user_message
-from pi_rpc.session.host import Copied, Copying, Host, Opening
+from pi_rpc.session.building import Copied, Copying, Opening
+from pi_rpc.session.host import Host
 from pi_rpc.session.hub import Hub
 from pi_rpc.session.navigating import rename, set_label
 from pi_rpc.session.prompting import enqueue, prompt, wait_until_settled
@@ -94,7 +95,7 @@ async def test_a_new_session_is_on_the_disk_at_once_and_opens_again(root: Path, 
         await host.close(session)
         again = await host.open("chosen")
         assert again.tree.name() == "a name"
-        assert (again.thinking_level, again.leaf_id) == ("low", session.leaf_id)
+        assert (again.chosen.thinking_level, again.leaf_id) == ("low", session.leaf_id)
         assert again.runtime_id != session.runtime_id
 
 
@@ -514,7 +515,7 @@ async def test_what_waits_for_the_model_still_waits_after_a_reload(root: Path, c
         session = await opened(host, cwd)
         enqueue(session, "followUp", "later")
         fresh = await host.relocate(session, None, "reload")
-        assert [item.text for item in fresh.follow_up] == ["later"]
+        assert [item.text for item in fresh.queues.follow_up] == ["later"]
 
 
 @pytest.mark.anyio

@@ -1,5 +1,6 @@
 """The leaf moves inside its session; labels, names and edits hang where they should."""
 
+import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,39 @@ async def test_the_mark_of_a_move_is_a_dead_end(root: Path, cwd: Path) -> None:
         again = session.tree.entry(session.tree.row_of(ids_of(session, Kind.USER)[1]))
         assert again.parent_id == mark.parent_id
         assert list(session.tree.children(mark.row)) == []
+
+
+@pytest.mark.anyio
+async def test_a_mark_torn_by_a_crash_leaves_the_leaf_where_it_was_and_says_so(
+    root: Path, cwd: Path
+) -> None:
+    async with living_host(file_store(root), cwd, Speaker(said("1"), said("2"))) as host:
+        session = await opened(host, cwd)
+        await asked(host, session, "first", "second")
+        old_leaf, path = session.leaf_id, session.stored.path
+        await navigate(session, ids_of(session, Kind.ASSISTANT)[0])
+        await host.close(session)
+        assert path is not None
+        os.truncate(path, path.stat().st_size - 20)
+        again = await host.open(session.session_id)
+        assert again.leaf_id == old_leaf
+        assert [each.reason for each in again.diagnostics] == ["torn_line"]
+        assert texts(again) == ["first", "1", "second", "2"]
+
+
+@pytest.mark.anyio
+async def test_opening_again_and_again_adds_nothing_to_a_file(root: Path, cwd: Path) -> None:
+    async with living_host(file_store(root), cwd, Speaker(said("1"))) as host:
+        session = await opened(host, cwd)
+        await asked(host, session, "first")
+        assert session.stored.path is not None
+        before = session.stored.path.read_bytes()
+        for _ in range(20):
+            session = await reopened(host, session)
+            assert texts(session) == ["first", "1"]
+        await host.close(session)
+        assert session.stored.path is not None
+        assert session.stored.path.read_bytes() == before
 
 
 @pytest.mark.anyio

@@ -5,17 +5,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from pi_rpc.core.errors import Failure
 from pi_rpc.core.events import DiagnosticTold, QueueChanged, RunSettled, SettingsChanged
 from pi_rpc.core.permissions import PermissionPolicy, PermissionRule
-from pi_rpc.core.ports import KeptSettings, LoadedFile, ResourceQuery, Resources, Trust
+from pi_rpc.core.ports.instructions import LoadedFile, ResourceQuery, Resources
+from pi_rpc.core.ports.preferences import KeptSettings, Trust
+from pi_rpc.core.ports.providers import ModelListing
 from pi_rpc.core.retrying import RetryPolicy
 from pi_rpc.core.settings import Layer, with_value
 from pi_rpc.core.turns import QueueModes
-from pi_rpc.session.host import Host, Opening
+from pi_rpc.session.building import Opening
+from pi_rpc.session.host import Host
 from pi_rpc.session.preferring import prefer_again, set_setting
 from pi_rpc.session.prompting import configure_queues, prompt
 from tests.session.living import (
@@ -70,9 +72,13 @@ async def host_with(
     folder: Path, kept: Kept | None, told: Told | None = None, *tools: HeldTool, speaker: Any = None
 ) -> AsyncIterator[Host]:
     async with living_host(
-        file_store(folder), folder, speaker or Speaker(), tools_named(*tools)
+        file_store(folder),
+        folder,
+        speaker or Speaker(),
+        tools_named(*tools),
+        preferences=kept,
+        instructions=told,
     ) as host:
-        host.around = msgspec.structs.replace(host.around, preferences=kept, instructions=told)
         yield host
 
 
@@ -83,24 +89,24 @@ async def test_a_session_goes_by_its_files_from_its_first_moment(tmp_path: Path)
     tools = HeldTool("a"), HeldTool("b")
     async with host_with(tmp_path, kept, None, *tools) as host:
         session = await opened(host, tmp_path)
-        assert session.retry == RetryPolicy(True, 9, 7, 60_000)
-        assert session.queue_modes == QueueModes("all", "one-at-a-time")
-        assert not session.compaction.enabled
-        assert session.permissions == PermissionPolicy(rules=(PermissionRule("deny", "a"),))
-        assert session.active_tools == ["a"]
+        assert session.chosen.retry == RetryPolicy(True, 9, 7, 60_000)
+        assert session.chosen.queue_modes == QueueModes("all", "one-at-a-time")
+        assert not session.chosen.compaction.enabled
+        assert session.chosen.permissions == PermissionPolicy(rules=(PermissionRule("deny", "a"),))
+        assert session.chosen.active_tools == ["a"]
         assert [one.reason for one in session.diagnostics] == ["unknown_tool"]
 
 
 async def test_without_files_what_the_daemon_was_given_holds(tmp_path: Path) -> None:
     async with host_with(tmp_path, None, None, HeldTool("a")) as host:
         session = await opened(host, tmp_path)
-        assert session.retry == host.around.retry
-        assert session.active_tools == ["a"]
+        assert session.chosen.retry == host.around.retry
+        assert session.chosen.active_tools == ["a"]
         with pytest.raises(Failure) as caught:
             await set_setting(session, "steeringMode", "all", "user")
         assert caught.value.reason == "no_settings_file"
         assert (await set_setting(session, "steeringMode", "all", "session")).layer == "session"
-        assert session.queue_modes.steering == "all"
+        assert session.chosen.queue_modes.steering == "all"
 
 
 async def test_what_was_changed_in_the_session_stays_until_its_file_says_something_new(
@@ -111,12 +117,12 @@ async def test_what_was_changed_in_the_session_stays_until_its_file_says_somethi
         session = await opened(host, tmp_path)
         configure_queues(session, "one-at-a-time", None)
         await prefer_again(session)
-        assert session.queue_modes.steering == "one-at-a-time"
+        assert session.chosen.queue_modes.steering == "one-at-a-time"
         session = await host.relocate(session, None, "reload")
-        assert session.queue_modes.steering == "one-at-a-time"
+        assert session.chosen.queue_modes.steering == "one-at-a-time"
         kept.user = {"followUpMode": "all"}
         await prefer_again(session)
-        assert session.queue_modes == QueueModes("one-at-a-time", "all")
+        assert session.chosen.queue_modes == QueueModes("one-at-a-time", "all")
 
 
 async def test_a_sessions_own_setting_survives_a_reload_and_is_told(tmp_path: Path) -> None:
@@ -127,23 +133,57 @@ async def test_a_sessions_own_setting_survives_a_reload_and_is_told(tmp_path: Pa
         assert ear.of(SettingsChanged) == [SettingsChanged("followUpMode", "all", "session")]
         assert len(ear.of(QueueChanged)) == 1
         session = await host.relocate(session, None, "reload")
-        assert session.queue_modes.follow_up == "all"
+        assert session.chosen.queue_modes.follow_up == "all"
         other = await opened(host, tmp_path)
-        assert other.queue_modes.follow_up == "one-at-a-time"
+        assert other.chosen.queue_modes.follow_up == "one-at-a-time"
+
+
+class Two(Speaker):
+    """Two models that can be used."""
+
+    def listing(self) -> list[ModelListing]:
+        return [
+            ModelListing("speaker", name, name, 1000, 100, reasoning=True, usable=True)
+            for name in ("one", "two")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "model", "level"),
+    [
+        (["speaker/two:high", "one:low"], "one", "low"),
+        (["*two:high", "nobody"], "two", "high"),
+        (["nobody/*"], "one", "minimal"),
+        (["two"], "two", "minimal"),
+    ],
+)
+async def test_a_new_session_begins_with_one_of_the_models_to_choose_from(
+    tmp_path: Path, enabled: list[str], model: str, level: str
+) -> None:
+    kept = Kept(
+        defaultProvider="speaker",
+        defaultModel="one",
+        enabledModels=enabled,
+        defaultThinkingLevel="minimal",
+    )
+    async with host_with(tmp_path, kept, speaker=Two()) as host:
+        session = await opened(host, tmp_path)
+    assert session.chosen.model == ("speaker", model)
+    assert session.chosen.thinking_level == level
 
 
 async def test_levels_and_models_of_a_new_session(tmp_path: Path) -> None:
     kept = Kept(defaultThinkingLevel="low", modelThinkingLevels={"speaker/one": "high"})
     async with host_with(tmp_path, kept) as host:
         session = await opened(host, tmp_path)
-        assert (session.model, session.thinking_level) == (("speaker", "one"), "high")
+        assert (session.chosen.model, session.chosen.thinking_level) == (("speaker", "one"), "high")
         own = await host.new(Opening(str(tmp_path), thinking_level="max"))
-        assert own.thinking_level == "max"
+        assert own.chosen.thinking_level == "max"
         kept.project = {"defaultProvider": "speaker", "defaultModel": "two"}
         session = await opened(host, tmp_path)
-        assert (session.model, session.thinking_level) == (("speaker", "two"), "low")
+        assert (session.chosen.model, session.chosen.thinking_level) == (("speaker", "two"), "low")
         kept.project = {"defaultProvider": "nobody", "defaultModel": "two"}
-        assert (await opened(host, tmp_path)).model == ("speaker", "one")
+        assert (await opened(host, tmp_path)).chosen.model == ("speaker", "one")
 
 
 async def test_something_odd_is_told_once_and_again_when_it_changes(tmp_path: Path) -> None:
@@ -193,7 +233,7 @@ async def test_instructions_go_into_the_prompt_and_are_looked_at_before_each_run
         prompt(session, host.tasks, "go")
         await ear.until(RunSettled, 2)
         told.files = (LoadedFile("context", "/a", "5", text="Use blanks."),)
-        session.active_tools = []
+        session.chosen.active_tools = []
         prompt(session, host.tasks, "go")
         await ear.until(RunSettled, 3)
         assert "Use blanks." in str(speaker.requests[2])

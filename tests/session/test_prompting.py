@@ -7,7 +7,7 @@ import pytest
 
 from pi_rpc.core.errors import Busy, Conflict, Invalid, Locked, Missing, Refused
 from pi_rpc.core.events import QueueChanged, RunSettled, RunStarted
-from pi_rpc.core.ports import Provider
+from pi_rpc.core.ports.providers import Provider
 from pi_rpc.session.choosing import set_model
 from pi_rpc.session.prompting import (
     QUEUED_MAX,
@@ -81,16 +81,16 @@ async def test_a_prompt_without_words_or_images_is_refused(cwd: Path) -> None:
 async def test_a_model_that_is_gone_refuses_the_prompt_and_records_nothing(cwd: Path) -> None:
     async with living_host(memory_store(), cwd, Speaker()) as host:
         session = await opened(host, cwd)
-        session.model = ("nobody", "none")
+        session.chosen.model = ("nobody", "none")
         before = standing(session)
         with pytest.raises(Missing) as failure:
             prompt(session, host.tasks, "hello")
         assert failure.value.reason == "model_not_found"
-        session.model = None
+        session.chosen.model = None
         with pytest.raises(Refused) as refused:
             prompt(session, host.tasks, "hello")
         assert refused.value.reason == "no_model"
-        session.model = ("nobody", "none")
+        session.chosen.model = ("nobody", "none")
         assert standing(session) == before
         assert session.run is None
 
@@ -119,7 +119,7 @@ async def test_a_move_going_on_refuses_prompts_and_queued_words(cwd: Path) -> No
             with pytest.raises(Busy):
                 enqueue(session, "followUp", "no")
         assert session.run is None
-        assert session.follow_up == []
+        assert session.queues.follow_up == []
 
 
 @pytest.mark.anyio
@@ -165,7 +165,7 @@ async def test_a_queued_message_is_taken_back_by_its_id_once(cwd: Path) -> None:
         assert one.item_id is not None
         assert two.item_id is not None
         assert remove_queued(session, one.item_id).text == "same"
-        assert [item.id for item in session.steering] == [two.item_id]
+        assert [item.id for item in session.queues.steering] == [two.item_id]
         with pytest.raises(Missing) as failure:
             remove_queued(session, one.item_id)
         assert failure.value.data == {"itemId": one.item_id}
@@ -214,7 +214,8 @@ async def test_an_abort_answers_when_the_session_is_quiet_and_the_queues_wait_on
         with anyio.fail_after(WAIT_S):
             assert await abort(session, run_id) == "aborted"
         assert session.run is None
-        assert [item.text for item in session.steering + session.follow_up] == ["s", "f"]
+        queues = session.queues
+        assert [item.text for item in queues.steering + queues.follow_up] == ["s", "f"]
         assert len(ear.of(RunSettled)) == 1
         assert await abort(session) == "aborted"
         assert await abort(session, run_id) == "aborted"

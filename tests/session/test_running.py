@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
-from pi_rpc.core.entries import Kind
+from pi_rpc.core.entries import Kind, message_body
 from pi_rpc.core.errors import Busy
 from pi_rpc.core.events import (
     AttemptEnded,
@@ -22,8 +23,17 @@ from pi_rpc.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from pi_rpc.core.messages import JsonObject, ToolCall, ToolOutcome, text_block, text_of
-from pi_rpc.core.ports import CallContext, ModelRequest
+from pi_rpc.core.messages import (
+    JsonObject,
+    ToolCall,
+    ToolOutcome,
+    text_block,
+    text_of,
+    user_message,
+)
+from pi_rpc.core.ports.providers import ModelRequest
+from pi_rpc.core.ports.tools import CallContext
+from pi_rpc.core.projection import MESSAGES_KEPT_ROWS
 from pi_rpc.core.reply import BlockDelta, BlockStarted, Piece, ReplyStarted
 from pi_rpc.session.choosing import set_active_tools, set_thinking_level
 from pi_rpc.session.prompting import abort, prompt, wait_until_settled
@@ -102,6 +112,22 @@ async def test_a_message_is_told_with_its_entry_id_after_it_is_stored(
                 assert event.entry_id in told
                 stored = session.tree.entry(session.tree.row_of(event.entry_id)).message
                 assert stored == event.message
+
+
+async def test_a_context_longer_than_what_is_kept_is_asked_whole_and_in_order(cwd: Path) -> None:
+    speaker = Speaker(said("yes"))
+    count = MESSAGES_KEPT_ROWS + 10
+    async with living_host(memory_store(), cwd, speaker) as host:
+        session = await opened(host, cwd)
+        session.chosen.compaction = msgspec.structs.replace(
+            session.chosen.compaction, enabled=False
+        )
+        await session.record(*(message_body(user_message(f"m{at}", (), at)) for at in range(count)))
+        ear = Ear(session.hub)
+        prompt(session, host.tasks, "hi")
+        await ear.until(RunSettled)
+    said_to = [text_of(one) for one in speaker.requests[0] if one["role"] == "user"]
+    assert said_to == [*(f"m{at}" for at in range(count)), "hi"]
 
 
 @pytest.mark.anyio

@@ -175,12 +175,12 @@ async def test_a_reworded_message_keeps_its_id_its_images_and_its_time(cwd: Path
         image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
         enqueue(session, "followUp", "first", [image])
         second = enqueue(session, "followUp", "second").item_id
-        before = session.follow_up[0]
+        before = session.queues.follow_up[0]
         edited = edit_queued(session, before.id, "", 1)
         assert edited.id == before.id
         assert edited.message["content"] == [{"type": "text", "text": ""}, image]
         assert edited.message["timestamp"] == before.message["timestamp"]
-        assert [item.id for item in session.follow_up] == [second, before.id]
+        assert [item.id for item in session.queues.follow_up] == [second, before.id]
 
 
 async def test_words_taken_from_a_queue_wait_again_when_they_cannot_be_stored(cwd: Path) -> None:
@@ -201,7 +201,7 @@ async def test_words_taken_from_a_queue_wait_again_when_they_cannot_be_stored(cw
         settled = await ear.until(RunSettled)
         assert settled.outcome == "failed"
         assert words(ear.of(QueueChanged)[-1].follow_up) == ["f1", "f2"]
-        assert [item.text for item in session.follow_up] == ["f1", "f2"]
+        assert [item.text for item in session.queues.follow_up] == ["f1", "f2"]
         disk.is_full = False
 
 
@@ -225,7 +225,7 @@ async def test_a_stop_between_the_results_and_the_next_request_delivers_nothing(
             await anyio.wait_all_tasks_blocked()
             disk.door.opened.set()
         assert ear.of(RunSettled)[0].outcome == "aborted"
-        assert [item.text for item in session.steering] == ["wait"]
+        assert [item.text for item in session.queues.steering] == ["wait"]
         assert messages(session)[-1]["stopReason"] == "aborted"
         assert "wait" not in [text_of(message) for message in messages(session)]
 
@@ -236,7 +236,7 @@ async def test_a_failed_run_leaves_the_queues_as_they_are(cwd: Path) -> None:
         enqueue(session, "followUp", "later")
         prompt(session, host.tasks, "go")
         assert await wait_until_settled(session) == "failed"
-        assert [item.text for item in session.follow_up] == ["later"]
+        assert [item.text for item in session.queues.follow_up] == ["later"]
 
 
 async def test_a_model_chosen_while_a_tool_runs_answers_the_next_request_of_the_run(

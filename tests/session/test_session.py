@@ -10,8 +10,9 @@ from pi_rpc.core.entries import Body, label, message_body, session_info
 from pi_rpc.core.errors import Busy, Conflict, Locked, Outside, Stopped
 from pi_rpc.core.events import EntryAppended, ForeignAppended, RunSettled
 from pi_rpc.core.messages import user_message
+from pi_rpc.core.stamps import stamp_at
 from pi_rpc.session.prompting import prompt, wait_until_settled
-from pi_rpc.session.session import Session, iso_from_ms
+from pi_rpc.session.session import Session
 from tests.session.living import (
     WAIT_S,
     BrittleStore,
@@ -276,5 +277,5 @@ async def test_an_id_already_in_the_file_is_not_given_again(root: Path, cwd: Pat
 
 
 def test_times_are_written_as_the_format_has_them() -> None:
-    assert iso_from_ms(1_767_323_045_678) == "2026-01-02T03:04:05.678Z"
-    assert iso_from_ms(0) == "1970-01-01T00:00:00.000Z"
+    assert stamp_at(1_767_323_045_678) == "2026-01-02T03:04:05.678Z"
+    assert stamp_at(0) == "1970-01-01T00:00:00.000Z"

@@ -15,8 +15,8 @@ from pi_rpc.core.events import (
     SessionClosed,
     ShellPrinted,
 )
-from pi_rpc.core.ports import ShellOutcome
-from pi_rpc.session.host import Copying
+from pi_rpc.core.ports.tools import ShellOutcome
+from pi_rpc.session.building import Copying
 from pi_rpc.session.prompting import prompt, wait_until_settled
 from pi_rpc.session.session import Session
 from pi_rpc.session.shell import SHELLS_MAX, run_shell, stop_shells

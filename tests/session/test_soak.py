@@ -8,11 +8,12 @@ import anyio
 import pytest
 
 from pi_rpc.core.entries import Kind
+from pi_rpc.core.events import CompactionEnded
 from pi_rpc.core.messages import text_of
 from pi_rpc.session.compacting import threshold_of
 from pi_rpc.session.condensing import pin_words
 from pi_rpc.session.prompting import prompt, wait_until_settled
-from tests.session.living import WAIT_S, living_host, memory_store, opened
+from tests.session.living import WAIT_S, Ear, living_host, memory_store, opened
 
 TURNS = int(os.environ.get("PI_RPC_SOAK_TURNS", "300"))
 """How long the soak is; a release is soaked for 5000 turns."""
@@ -36,6 +37,7 @@ async def test_a_long_session_keeps_its_pace_and_its_pins(cwd: Path) -> None:
         session = await opened(host, cwd, script=SCRIPT)
         threshold = threshold_of(session)
         assert threshold is not None
+        ear = Ear(session.hub)
         for turn in range(TURNS):
             if turn % (TURNS // 10) == TURNS // 20:
                 fact = f"The secret of turn {turn} is {chance.randrange(10**9)}."
@@ -51,3 +53,10 @@ async def test_a_long_session_keeps_its_pace_and_its_pins(cwd: Path) -> None:
         passes = session.tree.heads.kinds.count(Kind.COMPACTION)
         assert TURNS // 30 <= passes <= TURNS // 4
         assert session.tree.heads.kinds.count(Kind.CONTEXT_EDIT) == 0
+        # Each pass has freed room, or says that it could not.
+        for ended in ear.of(CompactionEnded):
+            if ended.error is None:
+                assert ended.tokens_before is not None and ended.tokens_after is not None
+                assert ended.tokens_after < ended.tokens_before
+            else:
+                assert ended.error["reason"] == "compaction_ineffective"

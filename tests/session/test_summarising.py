@@ -120,7 +120,7 @@ async def test_a_stop_moves_nothing_and_words_meanwhile_wait(cwd: Path) -> None:
             prompt(session, host.tasks, "Later.", when_busy="followUp")
             await abort(session)
         assert session.leaf_id == leaf
-        assert [one.text for one in session.follow_up] == ["Later."]
+        assert [one.text for one in session.queues.follow_up] == ["Later."]
 
 
 @pytest.mark.anyio
@@ -199,7 +199,7 @@ async def test_retries_of_a_summary_inside_a_run_name_it(cwd: Path) -> None:
 async def test_a_wait_of_a_summary_that_is_stopped_is_told_ended_once(cwd: Path) -> None:
     async with talking(cwd, replies("a0", "a1", OVERLOADED)) as (host, session):
         await talk(host, session, 2)
-        session.retry = RetryPolicy(base_ms=60_000)
+        session.chosen.retry = RetryPolicy(base_ms=60_000)
         configure(session, keep_recent_tokens=1)
         ear = Ear(session.hub)
         async with anyio.create_task_group() as tasks:
@@ -223,7 +223,7 @@ async def test_a_conclusion_is_brought_over_in_the_words_of_the_last_answer(cwd:
         host,
         session,
     ):
-        session.retry = RetryPolicy(enabled=False)
+        session.chosen.retry = RetryPolicy(enabled=False)
         await talk(host, session, 2)
         await ask(host, session, "More?")
         left = session.leaf_id or ""

@@ -7,11 +7,18 @@ import pytest
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.errors import Busy, Missing, Refused
 from pi_rpc.core.events import LeafMoved
+from pi_rpc.core.stats import Tokens
 from pi_rpc.session.condensing import compact, configure, pin_entry
 from pi_rpc.session.navigating import edit_context, navigate
+from pi_rpc.session.session import Session
 from pi_rpc.session.undoing import undo_compaction
 from tests.session.living import Ear, texts
 from tests.session.test_compacting import LONG, ask, entries, replies, roles, talk, talking, used
+
+
+async def tokens_used(session: Session) -> Tokens:
+    counted = await session.history.counted.at(session.leaf_row)
+    return counted.totals().tokens
 
 
 @pytest.mark.anyio
@@ -23,14 +30,14 @@ async def test_what_came_after_follows_what_was_before(cwd: Path) -> None:
         made = await compact(session, host.tasks)
         await ask(host, session, "After?")
         ear, size = Ear(session.hub), session.stored.size_bytes
-        cost = session.counted.totals().tokens
+        cost = await tokens_used(session)
         undone = await undo_compaction(session)
         assert texts(session) == [*before, "After?", "a2"]
         assert "compactionSummary" not in roles(session)
         assert undone.compaction_id == made.entry_id
         assert session.stored.size_bytes > size
         # What was used is counted once.
-        assert session.counted.totals().tokens == cost
+        assert await tokens_used(session) == cost
         assert ear.of(LeafMoved)[0].op == "undo"
         assert await ask(host, session, "Go on.") == "done"
         # The compacted branch is still there.
@@ -82,7 +89,7 @@ async def test_what_would_not_fit_is_not_taken_back(cwd: Path) -> None:
         await talk(host, session, 2)
         configure(session, keep_recent_tokens=50)
         await compact(session, host.tasks)
-        session.script = script | {"contextWindow": 7000}
+        session.chosen.script = script | {"contextWindow": 7000}
         leaf = session.leaf_id
         with pytest.raises(Refused) as caught:
             await undo_compaction(session)

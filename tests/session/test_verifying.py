@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from pi_rpc.agent.stopping import Stop
 from pi_rpc.core.errors import Stopped
 from pi_rpc.core.messages import text_of
 from pi_rpc.core.recalling import FilesCheck
@@ -20,7 +21,12 @@ from tests.session.versioned import working
 
 def view_of(session: Session) -> View:
     return View(
-        session.tree, session.leaf_row, session.stored, session, session.projection, session.counted
+        session.tree,
+        session.leaf_row,
+        session.stored,
+        session,
+        session.projection,
+        session.history.counted,
     )
 
 
@@ -96,7 +102,7 @@ async def test_asking_is_stopped_like_a_summary(cwd: Path) -> None:
         configure(session, keep_recent_tokens=1)
         await compact(session, host.tasks)
         verified = await verify_summary(view_of(session), None)
-        stop = anyio.Event()
+        stop = Stop()
         stop.set()
         speaker.replies.append(said("## Goal\nToo late."))
         with anyio.fail_after(WAIT_S), pytest.raises(Stopped):

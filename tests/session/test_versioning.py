@@ -12,10 +12,10 @@ import pytest
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.errors import Missing, Outside, Overfull, Refused
 from pi_rpc.core.events import DiagnosticTold, RunSettled, WorkspaceDrifted, WorkspaceRestored
-from pi_rpc.core.ports import FileDiff, PathChange, Snapshot
+from pi_rpc.core.ports.workspace import FileDiff, PathChange, Snapshot, Workspace
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.session.binding import RunVersions
-from pi_rpc.session.host import Copying, Opening
+from pi_rpc.session.building import Copying, Opening
 from pi_rpc.session.navigating import navigate
 from pi_rpc.session.prompting import prompt
 from pi_rpc.session.restoring import Restoring, restore
@@ -162,7 +162,7 @@ async def test_what_nobody_saw_stays_unknown_after_opening_again(
             assert session.leaf_id == moved.leaf_id or how == "label"
             assert session.environment.scopes["external"].reason == "unseen_calls"
             assert session.environment.abandoned_effects == moved.environment.abandoned_effects
-            assert session.has_drifted
+            assert session.standing.has_drifted
         again = await work.host.relocate(session, None, "reload")
         assert (await check(again)).status == "unknown"
 
@@ -183,6 +183,25 @@ async def test_a_copy_remembers_what_nobody_saw_on_the_route_it_left(
         assert copy.environment.scopes["external"].reason == "unseen_calls"
         await acknowledge(copy)
         assert (await reopened(work, copy)).environment.status == "restored"
+
+
+async def test_a_copys_file_tells_of_the_world_from_its_first_moment(
+    tmp_path: Path, cwd: Path
+) -> None:
+    async with working(tmp_path) as work:
+        session = await work.opened(cwd)
+        leaf = await work.writes(session, a="a")
+        await work.shell(session, "true")
+        fork = Copying("fork", leaf, "at", None, None, activate=False)
+        copy = (await work.host.copy(session, fork)).session
+        # Nothing was appended to it: a failure after its making would have left it as whole.
+        told = [type(event).__name__ for _, event in copy.hub.since(0) or []]
+        assert "EntryAppended" not in told
+        last = copy.tree.entry(len(copy.tree) - 1)
+        assert last.kind is Kind.CURSOR
+        data = last.object["data"]
+        assert data["env"]["scopes"]["external"]["reason"] == "unseen_calls"
+        assert last.object["parentId"] == data["leaf"] == copy.leaf_id
 
 
 @pytest.mark.parametrize("by", ["acknowledge", "restore", "restore_on_the_way"])
@@ -206,7 +225,7 @@ async def test_what_was_taken_note_of_stays_so_after_opening_again(
         assert session.leaf_id == stood
         session = await reopened(work, session)
         assert session.leaf_id == stood
-        assert (session.environment.status, session.has_drifted) == ("restored", False)
+        assert (session.environment.status, session.standing.has_drifted) == ("restored", False)
         # Going there and leaving it once more is a thing to take note of once more.
         await navigate(session, end)
         assert (await navigate(session, leaf)).environment.status == "unknown"
@@ -367,7 +386,7 @@ async def test_versions_that_were_lost_are_unknown_and_nothing_is_done(
         # In one step, whatever git may just be writing there.
         (tmp_path / "versions").rename(tmp_path / "versions-elsewhere")
         moved = await navigate(session, start, restore="try")
-        assert files_scope(moved.environment) == ("not_restored", "differs")
+        assert files_scope(moved.environment) == ("not_restored", "differs_unlisted")
         assert moved.environment.drift == []
         with pytest.raises(Missing) as caught:
             await restore(session, Restoring())
@@ -420,7 +439,7 @@ async def test_a_folder_that_is_too_large_is_not_looked_at_again_for_every_batch
         await work.writes(session, a="2")
         [told] = ear.of(DiagnosticTold)
         assert told.diagnostic.reason == "versions_unavailable"
-        assert told.diagnostic.text.endswith("it is not tried again in this session")
+        assert told.diagnostic.text.endswith("workspace/snapshot looks again")
         # Whoever asks for it has it tried again; when that works, so it goes on.
         with pytest.raises(Overfull):
             await take_snapshot(session)
@@ -442,11 +461,13 @@ class HeldWorkspace:
     def warm(self) -> None:
         """It will not be warm."""
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self, *, again: bool = False) -> Snapshot:
         await self.door.wait()
         return Snapshot("git:later")
 
-    async def compare(self, one: str, other: str) -> list[PathChange]:
+    async def compare(
+        self, one: str, other: str, *, beside: Workspace | None = None
+    ) -> list[PathChange]:
         return []
 
     async def diff(self, one: str, other: str, patches: bool) -> list[FileDiff]:
@@ -517,7 +538,7 @@ async def test_after_opening_the_files_are_compared_and_nothing_is_written(
         again = await work.host.open(session_id)
         assert files_scope(again.environment) == ("not_restored", "differs")
         assert drift(again.environment) == [("a", "modified")]
-        assert again.has_drifted and again.leaf_id == leaf
+        assert again.standing.has_drifted and again.leaf_id == leaf
         assert path.read_bytes() == before
 
 

@@ -10,11 +10,13 @@ import anyio
 
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.events import Environment
-from pi_rpc.core.ports import Workspaces
+from pi_rpc.core.ports.workspace import Workspaces
 from pi_rpc.core.version_limits import VersionLimits
-from pi_rpc.session.host import Host, Opening
+from pi_rpc.session.building import Opening
+from pi_rpc.session.host import Host
 from pi_rpc.session.prompting import prompt, wait_until_settled
-from pi_rpc.session.session import Session, Surroundings
+from pi_rpc.session.session import Session
+from pi_rpc.session.surroundings import Surroundings
 from pi_rpc.tools.choose import KNOWN, tool_set, user_shell
 from pi_rpc.workspace.choose import choose_workspaces
 from tests.conftest import CountedClock, CountedIds

@@ -7,7 +7,7 @@ from typing import Any
 
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import Header, Kind
-from pi_rpc.core.ports import NewLine, StoredSession
+from pi_rpc.core.ports.store import NewLine, StoredSession
 
 CWD = "/home/u/proj"
 STAMP = "2026-11-29T21:09:31.887Z"

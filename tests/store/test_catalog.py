@@ -7,7 +7,7 @@ import pytest
 
 from pi_rpc.core.errors import Missing, Refused
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import SessionListing
+from pi_rpc.core.ports.store import SessionListing
 from pi_rpc.store.catalog import HEADER_BYTES_MAX, Catalog, folder_name
 from pi_rpc.store.database import Database
 from pi_rpc.store.summary import ASKED_SINGLY_MAX
@@ -166,7 +166,7 @@ def test_a_listing_tells_of_every_branch(catalog: Catalog) -> None:
     assert catalog.listing(CWD) == [
         SessionListing(
             session_id="s",
-            path=path,
+            file=str(path),
             cwd=CWD,
             created=header().timestamp,
             modified="1970-01-01T00:00:04.000Z",
@@ -216,7 +216,7 @@ def test_many_summaries_are_asked_of_the_cache_at_once(tmp_path: Path) -> None:
     found = first.listing(None)
     paths[0].unlink()
     again = Catalog(tmp_path / "sessions", None, database).listing(None)
-    wanted = [each for each in found if each.path != paths[0]]
+    wanted = [each for each in found if each.file != str(paths[0])]
     assert (len(again), again) == (count - 1, wanted)
     few = Catalog(tmp_path / "sessions", None, database)
     assert few.listing(None) == wanted

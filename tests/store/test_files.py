@@ -8,7 +8,7 @@ import pytest
 
 from pi_rpc.core.codec import decode
 from pi_rpc.core.errors import Invalid, Locked, Missing, Outside, Refused
-from pi_rpc.core.ports import CopiedRows
+from pi_rpc.core.ports.store import CopiedRows
 from pi_rpc.store.choose import open_store
 from pi_rpc.store.files import FileStore
 from tests.store.samples import (

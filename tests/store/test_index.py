@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pi_rpc.core.heads import Columns
-from pi_rpc.core.ports import StoredSession
+from pi_rpc.core.ports.store import StoredSession
 from pi_rpc.store.files import FileStore
 from pi_rpc.store.index import index_path, read_index
 from pi_rpc.store.jsonl import FileSession

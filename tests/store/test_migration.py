@@ -9,7 +9,7 @@ from pi_rpc.core.codec import decode
 from pi_rpc.core.entries import UNPARSED
 from pi_rpc.core.errors import Locked
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import StoredSession
+from pi_rpc.core.ports.store import StoredSession
 from pi_rpc.store.files import FileStore
 from tests.store.samples import header, ids_of, line, message, names, write_session
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.ports import KeptSettings, Trust
+from pi_rpc.core.ports.preferences import KeptSettings, Trust
 from pi_rpc.store.choose import open_preferences
 from pi_rpc.store.preferences import LOCK_STALE_S, FilePreferences
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pi_rpc.core.codec import encode
 from pi_rpc.core.errors import Damaged, Invalid, Locked, Refused
-from pi_rpc.core.ports import Repaired
+from pi_rpc.core.ports.store import Repaired
 from pi_rpc.core.scanner import Scanner
 from pi_rpc.core.tree import Tree
 from pi_rpc.store.choose import open_store

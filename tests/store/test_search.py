@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pi_rpc.core.ports import SearchPage
+from pi_rpc.core.ports.store import SearchPage
 from pi_rpc.core.searching import SearchQuery, place_of, terms_of
 from pi_rpc.store.choose import open_store
 from pi_rpc.store.database import Database

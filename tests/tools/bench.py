@@ -7,7 +7,7 @@ import anyio
 import msgspec
 
 from pi_rpc.core.messages import Block, JsonObject, ToolCall, ToolOutcome, text_of
-from pi_rpc.core.ports import CallContext, Tool
+from pi_rpc.core.ports.tools import CallContext, Tool, ToolSettings
 
 
 class Snapshots:
@@ -37,9 +37,12 @@ class Bench:
         self.stop = anyio.Event()
         self.progress = Snapshots()
         self.environment: dict[str, str] = {}
+        self.settings = ToolSettings()
 
     def context(self) -> CallContext:
-        return CallContext(self.cwd, self.stop, self.progress, self.environment, self.spill_folder)
+        return CallContext(
+            self.cwd, self.stop, self.progress, self.environment, self.spill_folder, self.settings
+        )
 
     async def run(self, tool: Tool, **arguments: Any) -> ToolOutcome:
         call = ToolCall("call-1", tool.declaration.name, arguments)

@@ -15,6 +15,7 @@ import pytest
 
 from pi_rpc.core.errors import Invalid, Missing, Outside
 from pi_rpc.core.messages import ToolOutcome
+from pi_rpc.core.ports.tools import ToolSettings
 from pi_rpc.tools.bash import BashTool
 from pi_rpc.tools.command import CommandSettings
 from tests.tools.bench import Bench, shown
@@ -97,6 +98,24 @@ async def test_it_runs_in_the_working_directory_with_the_variables_given(bench: 
     bench.environment["PI_SESSION"] = "s1"
     outcome = await bench.run(BASH, command="pwd -P; echo $PI_SESSION; echo $BASH_VERSION | wc -l")
     assert shown(outcome) == f"{bench.cwd.resolve()}\ns1\n1"
+
+
+async def test_a_session_may_want_a_shell_and_a_line_before_commands(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(bench.cwd))
+    shell = bench.put("own-shell", '#!/bin/sh\necho "own shell"\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    bench.settings = ToolSettings(shell="~/own-shell", shell_prefix="word=hello")
+    assert shown(await bench.run(BashTool(), command='echo "$word"')) == "own shell\nhello"
+
+
+async def test_a_session_may_want_other_limits_of_time_and_output(bench: Bench) -> None:
+    bench.settings = ToolSettings(timeout_s=0.2, spill_bytes_max=60_000)
+    outcome = await bench.run(BASH, command="head -c 100000 /dev/zero | tr '\\0' x; sleep 5")
+    assert outcome.details is not None and outcome.details["killed"]["cause"] == "timeout"
+    assert bench.spilled().stat().st_size == 60_000
+    assert "Timed out" not in shown(await bench.run(BASH, command="sleep 0.3", timeout=4))
 
 
 async def test_a_prefix_comes_before_every_command(bench: Bench) -> None:

@@ -168,6 +168,21 @@ async def test_links_and_pipes_below_the_folder_are_left_alone(full: Bench, grep
     assert await lines(full, grep, pattern="needle") == ALL
 
 
+async def test_an_ignore_file_that_is_a_pipe_says_nothing(full: Bench) -> None:
+    (full.cwd / "src" / ".ignore").symlink_to("/dev/zero")
+    os.mkfifo(full.cwd / "src" / ".gitignore")
+    assert await lines(full, GrepTool(engine="own"), pattern="needle") == ALL
+
+
+@pytest.mark.skipif(ripgrep() is None, reason="no rg")
+async def test_a_search_that_does_not_end_is_given_up_with_what_it_has_found(full: Bench) -> None:
+    # ripgrep waits for somebody to write into it.
+    os.mkfifo(full.cwd / "src" / ".gitignore")
+    outcome = await full.run(GrepTool(engine="rg", time_s_max=0.5), pattern="needle")
+    assert outcome.details == {"timedOut": True}
+    assert shown(outcome).endswith("[The search was given up after 0.5 s.]")
+
+
 @pytest.mark.parametrize("pattern", ["(", "[z-a]", "*", "a{2,1}"])
 async def test_a_pattern_that_is_none_is_told_with_its_reason(
     pattern: str, full: Bench, grep: GrepTool

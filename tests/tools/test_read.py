@@ -11,6 +11,7 @@ import pytest
 
 from pi_rpc.core.errors import Invalid, Missing, Overfull, Refused, Stopped
 from pi_rpc.core.messages import image_block, text_block
+from pi_rpc.core.ports.tools import ToolSettings
 from pi_rpc.tools.files import chunks_of
 from pi_rpc.tools.read import ReadTool
 from pi_rpc.tools.truncate import Limits
@@ -202,6 +203,14 @@ async def test_a_cancelled_call_ends_although_the_file_is_huge(bench: Bench) -> 
             while not threads.borrowed_tokens:
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
+
+
+async def test_a_model_that_takes_no_images_is_named_and_the_image_is_there(bench: Bench) -> None:
+    bench.settings = ToolSettings(blind_model="m1")
+    bench.put("picture.txt", PNG)
+    outcome = await bench.run(ReadTool(), path="picture.txt")
+    assert outcome.details == {"imageUnsupportedByModel": "m1"}
+    assert outcome.content[1] == image_block(base64.b64encode(PNG).decode(), "image/png")
 
 
 async def test_an_image_is_told_by_its_bytes_and_not_by_its_name(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from pi_rpc.core.errors import Missing
-from pi_rpc.core.ports import ShellOutcome
+from pi_rpc.core.ports.tools import ShellOutcome
 from pi_rpc.tools.command import CommandSettings
 from pi_rpc.tools.shell import PIECE_CHARS_MAX, UserShell
 from tests.tools.bench import Bench

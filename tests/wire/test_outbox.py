@@ -40,6 +40,9 @@ class CountedSink:
     def when_writable(self, ready: Callable[[], None]) -> None:
         self._ready = ready
 
+    def when_gone(self, gone: Callable[[], None]) -> None:
+        self.gone = gone
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -244,6 +247,39 @@ async def test_a_pipe_whose_reader_left_breaks_the_outbox() -> None:
     assert outbox.failure is not None
     assert outbox.failure.errno == errno.EPIPE
     outbox.close()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "thread"])
+async def test_a_reader_that_leaves_while_nothing_is_written_breaks_the_outbox(kind: str) -> None:
+    if kind == "socket":
+        left, right = socket.socketpair()
+        read_fd, write_fd = left.detach(), right.detach()
+    else:
+        read_fd, write_fd = os.pipe()
+    outbox = Outbox(ThreadSink(write_fd) if kind == "thread" else sink_for(write_fd))
+    told: list[str] = []
+    outbox.when_broken(lambda: told.append("before"))
+    outbox.put(b"x")
+    await outbox.flush()
+    assert not outbox.is_broken
+    os.close(read_fd)
+    with anyio.fail_after(5):
+        await outbox.wait_until_broken()
+    outbox.when_broken(lambda: told.append("after"))
+    await anyio.lowlevel.checkpoint()
+    assert told == ["before", "after"]
+    assert outbox.failure is not None
+    assert outbox.failure.errno == errno.EPIPE
+    outbox.close()
+
+
+async def test_a_closed_outbox_no_longer_looks_at_its_reader() -> None:
+    read_fd, write_fd = os.pipe()
+    outbox = Outbox(sink_for(write_fd))
+    outbox.close()
+    os.close(read_fd)
+    await anyio.lowlevel.checkpoint()
+    assert not outbox.is_broken
 
 
 async def test_a_thread_that_cannot_write_breaks_the_outbox() -> None:

@@ -8,11 +8,13 @@ import anyio
 import anyio.abc
 import pytest
 
-from pi_rpc.core.errors import Outside
+from pi_rpc.core.errors import Outside, Overfull
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.tools.choose import ignoring_by_git
 from pi_rpc.workspace.choose import choose_workspaces
-from pi_rpc.workspace.copies import CopiedWorkspaces
+from pi_rpc.workspace.copies import CopiedWorkspaces, _Look
+from pi_rpc.workspace.process import Processes
+from pi_rpc.workspace.too_much import LASTING
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +94,17 @@ async def test_a_copy_that_is_gone_is_made_again_and_missed_till_then(
     assert await workspace.snapshot() == other
     [diff] = await workspace.diff(one.version, other.version, patches=True)
     assert (diff.added, diff.patch) == (None, None)
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_no_further(
+    tmp_path: Path, folder: Path
+) -> None:
+    # As if it had been short enough when it was measured.
+    look = _Look(folder, tmp_path / "versions", VersionLimits(file_bytes=1), Processes())
+    with pytest.raises(Overfull) as caught:
+        look._read(str(folder / "a.txt"))
+    assert caught.value.reason == "file_grows"
+    assert caught.value.reason not in LASTING
 
 
 async def test_a_damaged_list_is_told(tmp_path: Path, folder: Path) -> None:

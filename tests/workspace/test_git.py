@@ -14,6 +14,7 @@ import pytest
 
 from pi_rpc.core.version_limits import VersionLimits
 from pi_rpc.workspace.git import GitWorkspace
+from pi_rpc.workspace.repository import PACKS_MAX, TEMPORARY_PACK_AGE_S, TOGETHER_MIN
 from pi_rpc.workspace.store import home_of
 from tests.workspace.repositories import commit_all, git, plain_tree, state_of_repository
 
@@ -199,6 +200,93 @@ async def test_versions_outlive_what_the_user_prunes(top: Path, tasks: anyio.abc
     assert plain_tree(top) == before
 
 
+def filled(top: Path, count: int) -> None:
+    for number in range(count):
+        (top / f"many{number}").write_text(f"{number}\n")
+
+
+def pieces(workspace: GitWorkspace) -> tuple[int, int]:
+    """How many packs there are, and whether many objects lie by themselves."""
+    objects = workspace.home / "repository" / "objects"
+    loose = [path for path in objects.glob("??/*") if path.is_file()]
+    return len(list((objects / "pack").glob("*.pack"))), len(loose) > 100
+
+
+async def test_many_files_at_once_are_written_into_one_pack(
+    top: Path, tasks: anyio.abc.TaskGroup
+) -> None:
+    workspace = made(top, tasks)
+    filled(top, TOGETHER_MIN)
+    version = (await workspace.snapshot()).version
+    assert pieces(workspace) == (1, False)
+    assert await held(workspace, version) == plain_tree(top)
+
+
+async def test_a_git_that_would_write_a_pack_for_each_file_is_not_asked_to(
+    top: Path, tasks: anyio.abc.TaskGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shutil.which("git")
+    old = top.parent / "bin" / "git"
+    old.parent.mkdir()
+    answer = '[ "$1" = version ] && { echo git version 2.36.9; exit; }'
+    old.write_text(f'#!/bin/sh\n{answer}\nexec {real} "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old.parent}{os.pathsep}{os.environ['PATH']}")
+    workspace = made(top, tasks)
+    filled(top, TOGETHER_MIN)
+    version = (await workspace.snapshot()).version
+    assert pieces(workspace) == (0, True)
+    assert await held(workspace, version) == plain_tree(top)
+
+
+async def test_packing_keeps_what_a_snapshot_beside_it_has_not_named_yet(
+    top: Path, tasks: anyio.abc.TaskGroup
+) -> None:
+    workspace = made(top, tasks)
+    await workspace.snapshot()
+    await workspace.kept()
+    filled(top, TOGETHER_MIN)
+    version = (await workspace.snapshot()).version
+    before = plain_tree(top)
+    # As it is between taking files in and naming the version.
+    ref = workspace.home / "repository" / "refs" / "versions" / version.removeprefix("git:")
+    ref.rename(workspace.home / "not-named-yet")
+    (workspace.home / "index").unlink()
+    await workspace.kept()
+    assert await held(workspace, version) == before
+
+
+async def test_what_a_killed_git_left_of_a_pack_goes_when_it_is_old(
+    top: Path, tasks: anyio.abc.TaskGroup
+) -> None:
+    workspace = made(top, tasks)
+    await workspace.snapshot()
+    packs = workspace.home / "repository" / "objects" / "pack"
+    for name, age_s in (("tmp_pack_old", 2 * TEMPORARY_PACK_AGE_S), ("tmp_pack_young", 0)):
+        (packs / name).write_bytes(b"PACK")
+        at_s = (packs / name).stat().st_mtime - age_s
+        os.utime(packs / name, (at_s, at_s))
+    filled(top, TOGETHER_MIN)
+    await workspace.snapshot()
+    assert [path.name for path in packs.glob("tmp_*")] == ["tmp_pack_young"]
+
+
+async def test_many_packs_become_one(top: Path) -> None:
+    async with anyio.create_task_group() as tasks:
+        workspace = made(top, tasks)
+        await workspace.snapshot()
+        await workspace.kept()
+        packs = workspace.home / "repository" / "objects" / "pack"
+        for path in list(packs.glob("pack-*")):
+            for number in range(PACKS_MAX):
+                shutil.copy(path, packs / f"pack-{number:040x}{path.suffix}")
+        assert pieces(workspace) == (PACKS_MAX + 1, False)
+        (top / "a").write_text("later\n")
+        version = (await workspace.snapshot()).version
+    assert pieces(workspace) == (1, False)
+    assert await held(workspace, version) == plain_tree(top)
+
+
 async def test_objects_lost_before_they_were_copied_are_made_anew(
     top: Path, tasks: anyio.abc.TaskGroup
 ) -> None:
@@ -324,6 +412,7 @@ KILLED = """
 import sys, anyio
 from pathlib import Path
 from pi_rpc.workspace.git import GitWorkspace
+from pi_rpc.workspace.repository import PACKS_MAX, TEMPORARY_PACK_AGE_S, TOGETHER_MIN
 async def main():
     folder, home, versions = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     async with anyio.create_task_group() as tasks:
@@ -398,7 +487,7 @@ async def test_killed_while_naming_a_state_the_next_one_is_right(
     workspace = made(top, tasks)
     repository = state_of_repository(top)
     for step in range(6):
-        for number in range(400):
+        for number in range(TOGETHER_MIN + 100):
             (top / "sub" / f"f{number}").write_text(f"{step} {number}\n" * 20)
         killed(0.015 * step, str(top), str(workspace.home))
         version = (await workspace.snapshot()).version

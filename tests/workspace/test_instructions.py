@@ -1,13 +1,15 @@
 """Context files, system prompts, skills and templates: where they are looked for, what counts."""
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from pi_rpc.core.errors import Failure
-from pi_rpc.core.ports import Instructions, ResourceQuery, Resources
+from pi_rpc.core.ports.instructions import Instructions, ResourceQuery, Resources
 from pi_rpc.workspace.choose import open_instructions
 from pi_rpc.workspace.instructions import FILE_BYTES_MAX
 
@@ -199,6 +201,18 @@ async def test_templates_are_the_files_of_one_folder(place: Place) -> None:
     untrusted = await place.load(trusted=False)
     [mine] = [one for one in untrusted.files if one.name == "a"]
     assert (mine.description, mine.argument_hint, mine.origin) == ("mine", "FILE", "user")
+
+
+async def test_what_only_looks_like_a_file_is_waited_for_by_nobody(place: Place) -> None:
+    place.skill("proj/.pi/skills/a/SKILL.md", name="a", description="a")
+    folder = place.root / "proj"
+    for name in (".pi/skills/.gitignore", ".pi/skills/p.md", "AGENTS.md", ".git"):
+        os.mkfifo(folder / name)
+    (folder / ".pi" / "skills" / ".ignore").symlink_to("/dev/zero")
+    (folder / ".pi" / "SYSTEM.md").symlink_to("/dev/zero")
+    with anyio.fail_after(5):
+        found = await place.load()
+    assert place.names(found, "skill") == ["proj/.pi/skills/a/SKILL.md"]
 
 
 async def test_settings_name_more_files_and_folders(place: Place) -> None:

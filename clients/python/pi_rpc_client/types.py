@@ -19,11 +19,6 @@ METHODS = frozenset(
         "session/new",
         "session/open",
         "session/continue",
-        "session/list",
-        "session/state",
-        "session/entries",
-        "session/read",
-        "session/tree",
         "session/rename",
         "session/close",
         "session/delete",
@@ -31,8 +26,13 @@ METHODS = frozenset(
         "session/switch",
         "session/reload",
         "session/relocate",
+        "session/state",
         "session/subscribe",
         "session/unsubscribe",
+        "session/list",
+        "session/entries",
+        "session/read",
+        "session/tree",
         "session/search",
         "session/check",
         "session/repair",
@@ -68,12 +68,16 @@ METHODS = frozenset(
         "queue/edit",
         "queue/remove",
         "queue/clear",
+        "context/add",
+        "entry/append",
         "model/list",
         "model/set",
         "model/cycle",
         "thinking/set",
         "tool/list",
         "tool/setActive",
+        "permission/list",
+        "permission/forget",
         "settings/get",
         "settings/set",
         "trust/set",
@@ -85,6 +89,8 @@ METHODS = frozenset(
         "hooks/unregister",
         "commands/register",
         "commands/unregister",
+        "scopes/register",
+        "scopes/unregister",
         "shell/run",
         "shell/abort",
         "session/stats",
@@ -214,11 +220,120 @@ class AgentStartedNotification(TypedDict):
     runId: str
 
 
-class BeforeMoveAnswer(TypedDict):
-    """To `session/before_replace` and `session/before_tree`: whether it may happen."""
+class BashAnswer(TypedDict):
+    """To `bash/before`: run the command, perhaps another, refuse it, or say what came of it."""
+
+    action: NotRequired[Literal["allow", "block", "replace"]]
+    reason: NotRequired[str | None]
+    """Why it is blocked."""
+    command: NotRequired[str | None]
+    """With `allow`: the command to run instead."""
+    output: NotRequired[str]
+    """With `replace`: what it printed."""
+    exitCode: NotRequired[int | None]
+    """With `replace`; null for a command that was stopped."""
+
+
+class BashBefore(TypedDict):
+    """A command of the user's is about to run."""
+
+    command: str
+    excludeFromContext: bool
+
+
+class BeforeCompact(TypedDict):
+    """A compaction is planned and nothing was asked yet."""
+
+    reason: str
+    """manual, threshold, overflow."""
+    tokensBefore: int
+    firstKeptEntryId: str
+    summarisedCount: int
+    """How many entries the summary is to stand for."""
+    summarisedEntryIds: list[str]
+    """The newest of them, oldest first; at most a thousand."""
+    willRetry: bool
+    """Whether a reply that did not fit is asked for again."""
+    instructions: NotRequired[str]
+    """What the summary is to look at, as hooks before left it."""
+    summary: NotRequired[str]
+    """The summary a hook before gave."""
+
+
+class BeforeCompactAnswer(TypedDict):
+    """To `session/before_compact`: whether it may happen, and with which summary."""
 
     cancel: NotRequired[bool]
     reason: NotRequired[str | None]
+    summary: NotRequired[str | None]
+    """The summary; then no model is asked."""
+    instructions: NotRequired[str | None]
+    """What the summary is to look at instead."""
+    details: NotRequired[dict[str, Any] | None]
+    """With a summary: stored beside it."""
+
+
+class BeforeMoveAnswer(TypedDict):
+    """To `session/before_replace`: whether it may happen."""
+
+    cancel: NotRequired[bool]
+    reason: NotRequired[str | None]
+
+
+class BeforeReplace(TypedDict):
+    """A session is about to be replaced or copied."""
+
+    reason: str
+    """new, switch, fork, clone, import, reload, relocate."""
+    entryId: NotRequired[str]
+    """Where a fork ends."""
+    activates: NotRequired[bool]
+    """Whether the present runtime gives way; a copy may be made beside it."""
+
+
+class CompactionDraft(TypedDict):
+    """A summary that stands for what came before an entry."""
+
+    type: Literal["compaction"]
+    summary: str
+    firstKeptEntryId: str
+    """Words of a turn on the path; a result would be kept without its call."""
+
+
+class ContextEditDraft(TypedDict):
+    """Other content for an entry in the context, or none."""
+
+    type: Literal["context_edit"]
+    targetId: str
+    replacement: NotRequired[dict[str, Any] | None]
+    """An object with `content`; null leaves the entry out, a call together with its results."""
+
+
+class CustomDraft(TypedDict):
+    """State of a program, never shown to the model."""
+
+    type: Literal["custom"]
+    customType: str
+    data: NotRequired[dict[str, Any] | None]
+
+
+class CustomMessageDraft(TypedDict):
+    """A message for the model."""
+
+    type: Literal["custom_message"]
+    customType: str
+    content: str | list[dict[str, Any]]
+    display: NotRequired[bool]
+    """Whether editors show it."""
+    details: NotRequired[dict[str, Any] | None]
+
+
+class BeforeSettle(TypedDict):
+    """Nothing is left to do in a run."""
+
+    turn: int
+    entries: list[CustomDraft | CustomMessageDraft | ContextEditDraft | CompactionDraft]
+    continues: bool
 
 
 class BeforeToolAnswer(TypedDict):
@@ -233,11 +348,49 @@ class BeforeToolAnswer(TypedDict):
     """The arguments instead, whole; they are validated again."""
 
 
+class BeforeTree(TypedDict):
+    """The leaf is about to move."""
+
+    targetId: str | None
+    leafId: str | None
+    ancestorId: str | None
+    """Where both branches part."""
+    leftCount: int
+    """How many entries are left behind."""
+    wantsSummary: bool
+    """Whether what is left is to be summarised."""
+    instructions: NotRequired[str]
+    """What the summary is to look at."""
+
+
+class BeforeTreeAnswer(TypedDict):
+    """To `session/before_tree`: whether the leaf may move, and what is said of what is left."""
+
+    cancel: NotRequired[bool]
+    reason: NotRequired[str | None]
+    summary: NotRequired[str | None]
+    """The summary of what is left, where one is wanted."""
+    instructions: NotRequired[str | None]
+    """What the summary is to look at instead."""
+    label: NotRequired[str | None]
+    """A label for where the leaf goes."""
+
+
 class BoundVersion(TypedDict):
     """A version and the entry that binds it."""
 
     version: str
     entryId: str
+
+
+BoundaryAnswer = TypedDict(
+    "BoundaryAnswer",
+    {
+        "entries": NotRequired[list[CustomDraft | CustomMessageDraft | ContextEditDraft | CompactionDraft] | None],
+        "continue": NotRequired[bool | None],
+    },
+)
+"""To `turn/ended` and `run/before_settle`: entries to write, and whether to go on."""
 
 
 class BranchBringParams(TypedDict):
@@ -467,6 +620,19 @@ class Checked(TypedDict):
     mentioned: bool
 
 
+class CheckpointAnswer(TypedDict):
+    """To `workspace/checkpoint`: the state the scope is in now, or what came of going back."""
+
+    version: NotRequired[str | None]
+    """The name of the present state, by which it can be gone back to; null when it has none."""
+    same: NotRequired[bool | None]
+    """Whether the state `expected` holds; left out, the two names are compared."""
+    restored: NotRequired[bool]
+    """To `restore`: it is at `expected` again; with `dryRun`, it could be."""
+    reason: NotRequired[str | None]
+    """Why there is no version, or why it did not go back; for people."""
+
+
 class ChoiceAnswer(TypedDict):
     """To `ui/select`: one of the options, or none of them."""
 
@@ -486,7 +652,7 @@ class ClientCommand(TypedDict):
 class ClientHook(TypedDict):
     """A point where the client takes part."""
 
-    name: Literal["input", "run/prepare", "session/before_replace", "session/before_tree", "tool/after", "tool/before"]
+    name: Literal["bash/before", "input", "message/ended", "request/context", "request/payload", "run/before_settle", "run/prepare", "run/settled", "session/before_compact", "session/before_replace", "session/before_tree", "session/closing", "session/started", "tool/after", "tool/before", "turn/ended"]
     tools: NotRequired[list[str]]
     """For hooks on tools: patterns of names; none means all."""
     timeoutMs: NotRequired[int]
@@ -496,6 +662,14 @@ class ClientHook(TypedDict):
     """Lower is asked first; equal ones in the order of registration."""
     showsProgress: NotRequired[bool]
     """For `tool/after`: whether output may be shown before it was asked."""
+    roles: NotRequired[list[str]]
+    """For `message/ended`: roles of messages; none means all."""
+    holdsDeltas: NotRequired[bool]
+    """For `message/ended`: whether a reply is told to nobody before it was asked; then there are no
+    `message/delta`.
+    """
+    lastMessages: NotRequired[int]
+    """For `request/context`: how many of the newest messages it is shown."""
 
 
 class ClientInfo(TypedDict):
@@ -503,6 +677,14 @@ class ClientInfo(TypedDict):
 
     name: str
     version: NotRequired[str]
+
+
+class ClientScope(TypedDict):
+    """A part of the world beyond the files that the client keeps versions of."""
+
+    name: str
+    """Such as `database` or `container`; not `files` or `external`."""
+    timeoutMs: NotRequired[int]
 
 
 class ClientTool(TypedDict):
@@ -845,6 +1027,55 @@ class ConfirmAnswer(TypedDict):
     """Null when the user closed the dialog."""
 
 
+class ContextAddParams(TypedDict):
+    """A message for the model that is not the user's."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    customType: str
+    """Whose it is and what it means, `myHost.note`; names that begin with `pi_rpc.` are ours."""
+    content: str | list[dict[str, Any]]
+    """Text and images."""
+    display: NotRequired[bool]
+    """Whether editors show it."""
+    details: NotRequired[dict[str, Any] | None]
+    """For programs; never sent to the model."""
+    deliver: NotRequired[Literal["followUp", "nextPrompt", "record", "steer"]]
+    """During a run `record` waits for the turn's end, `steer` and `followUp` go to the queues;
+    `nextPrompt` waits until the user prompts and goes behind those words.
+    """
+    triggersRun: NotRequired[bool]
+    """Whether it starts a run when none is live."""
+
+
+class ContextAddResult(TypedDict):
+    """What became of it."""
+
+    disposition: str
+    """recorded, started, queued, waiting."""
+    entryId: NotRequired[str]
+    runId: NotRequired[str]
+    itemId: NotRequired[str]
+    """Of a queued message."""
+
+
+class ContextChange(TypedDict):
+    """Other content for a message, or none."""
+
+    entryId: str
+    content: NotRequired[str | list[dict[str, Any]] | None]
+    """Null leaves the message out, a call together with its results."""
+
+
+class ContextAnswer(TypedDict):
+    """To `request/context`: changes of this one request, which are not stored."""
+
+    change: NotRequired[list[ContextChange]]
+    append: NotRequired[list[str | list[dict[str, Any]]]]
+    """Messages of the user's to go last."""
+
+
 class ContextDiffParams(TypedDict):
     """Two leaves of one session."""
 
@@ -916,7 +1147,7 @@ class ContextGetParams(TypedDict):
     """Messages of a page; as many as one answer carries unless given."""
 
 
-class ContextMessage(TypedDict):
+class ContextsContextMessage(TypedDict):
     """A message, and the entry it comes from; one too long for the client without its content."""
 
     entryId: str
@@ -934,7 +1165,7 @@ class ContextGetResult(TypedDict):
     """What the model would be sent."""
 
     leafId: str | None
-    messages: list[ContextMessage]
+    messages: list[ContextsContextMessage]
     model: NotRequired[ModelRef]
     thinkingLevel: str
     tokens: int
@@ -1080,6 +1311,8 @@ class SessionBrief(TypedDict):
     runtimeId: str
     running: bool
     mode: Literal["own", "read"]
+    loaded: bool
+    """Whether its history is in memory; if not, whatever needs it brings it back."""
 
 
 class DaemonStatus(TypedDict):
@@ -1147,6 +1380,23 @@ class DiffedFile(TypedDict):
 
 class Done(TypedDict):
     """It is done."""
+
+
+class EntryAppendParams(TypedDict):
+    """State of a program, kept in the session's file."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    customType: str
+    """Names that begin with `pi_rpc.` are ours."""
+    data: NotRequired[dict[str, Any] | None]
+
+
+class EntryAppendResult(TypedDict):
+    """Where it stands."""
+
+    entryId: str
 
 
 class EntryAppendedNotification(TypedDict):
@@ -1290,8 +1540,16 @@ class HookCallParams(TypedDict):
     deadlineMs: int
     """How long the answer is waited for, from when the question was put first."""
     registrationId: str
-    hook: Literal["input", "run/prepare", "session/before_replace", "session/before_tree", "tool/after", "tool/before"]
+    hook: Literal["bash/before", "input", "message/ended", "request/context", "request/payload", "run/before_settle", "run/prepare", "run/settled", "session/before_compact", "session/before_replace", "session/before_tree", "session/closing", "session/started", "tool/after", "tool/before", "turn/ended"]
     payload: dict[str, Any]
+    """What the point tells; its shape bears the point's name."""
+
+
+class HooksContextMessage(TypedDict):
+    """A message as the model would see it, and the entry it stands in."""
+
+    entryId: str
+    message: dict[str, Any]
 
 
 class HooksRegisterParams(TypedDict):
@@ -1353,12 +1611,24 @@ class InitializeResult(TypedDict):
     diagnostics: list[Diagnostic]
 
 
+class Input(TypedDict):
+    """Words came and are not admitted yet."""
+
+    text: str
+    images: int
+    """How many images go with them."""
+    way: Literal["followUp", "prompt", "steer"]
+    source: NotRequired[Literal["client", "extension"]]
+
+
 class InputAnswer(TypedDict):
     """To `input`: leave the words, replace them, or say that they are dealt with."""
 
     action: NotRequired[Literal["continue", "handled", "transform"]]
     text: NotRequired[str | None]
     """The words instead, with `transform`."""
+    images: NotRequired[list[dict[str, Any]] | None]
+    """The images instead, with `transform`; left out, they stay."""
 
 
 class LabelChangedNotification(TypedDict):
@@ -1452,6 +1722,15 @@ class ListedTool(TypedDict):
     active: bool
 
 
+class MessageAnswer(TypedDict):
+    """To `message/ended`: what is stored and told; role, calls and all else stay."""
+
+    content: NotRequired[str | list[dict[str, Any]] | None]
+    """Other content; signatures over what was there before are taken off."""
+    annotations: NotRequired[dict[str, Any] | None]
+    """Said beside the message, never to the model."""
+
+
 class MessageDeltaNotification(TypedDict):
     """More of the message that streams; `callId` and `name` with the first delta of a call."""
 
@@ -1478,6 +1757,12 @@ class MessageEndedNotification(TypedDict):
     subscriptionIds: list[str]
     """The subscriptions of this client that hear it."""
     entryId: str
+    message: dict[str, Any]
+
+
+class MessageEndedTold(TypedDict):
+    """A message is whole and not stored yet."""
+
     message: dict[str, Any]
 
 
@@ -1586,6 +1871,10 @@ class NotRestored(TypedDict):
     reason: str
 
 
+class NothingSaid(TypedDict):
+    """To a point where one only looks on."""
+
+
 class OpenedState(TypedDict):
     """An open session, and what was odd about its file."""
 
@@ -1616,11 +1905,17 @@ class OpenedState(TypedDict):
     diagnostics: list[Diagnostic]
 
 
+class PayloadAnswer(TypedDict):
+    """To `request/payload`: what to send instead."""
+
+    payload: NotRequired[dict[str, Any] | None]
+
+
 class PendingRequest(TypedDict):
     """A request to the client that waits for an answer; it is sent again."""
 
     requestId: str
-    method: Literal["command/execute", "hook/call", "permission/request", "tool/execute", "ui/confirm", "ui/editor", "ui/input", "ui/select"]
+    method: Literal["command/execute", "hook/call", "permission/request", "tool/execute", "ui/confirm", "ui/editor", "ui/input", "ui/select", "workspace/checkpoint"]
     params: dict[str, Any]
 
 
@@ -1630,6 +1925,57 @@ class PermissionAnswer(TypedDict):
     decision: Literal["allow_once", "allow_session", "reject_always", "reject_once"]
     reason: NotRequired[str | None]
     """Why it is rejected; the model is told."""
+    pattern: NotRequired[str | None]
+    """What is remembered with `allow_session` and `reject_always`, instead of what they mean by
+    themselves; it must fit the very call.
+    """
+
+
+class PermissionRule(TypedDict):
+    """What holds for calls of a tool, or for those of them that a pattern fits."""
+
+    decision: Literal["allow", "ask", "deny"]
+    tool: NotRequired[str]
+    """A name; `*` and `?` stand for any characters and any one."""
+    pattern: NotRequired[str | None]
+    """Of the call's subject: a command, or a path as seen from the folder, an absolute one where it
+    lies elsewhere. ` *` at the end fits nothing, too. None fits every call.
+    """
+    exact: NotRequired[str | None]
+    """The subject itself, as a user allowed it."""
+    inside: NotRequired[bool]
+    """Whether it holds for paths inside the folder alone."""
+
+
+class PermissionForgetParams(TypedDict):
+    """What is to be forgotten."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: str
+    rule: NotRequired[PermissionRule | None]
+    """As `permission/list` has it; left out, everything."""
+
+
+class PermissionPolicy(TypedDict):
+    """The rules of a session."""
+
+    default: NotRequired[Literal["allow", "ask", "deny"]]
+    """Where no rule fits. None: ask before a call that may leave a mark, where somebody answers;
+    where nobody does, allow.
+    """
+    outside: NotRequired[Literal["allow", "ask", "deny"]]
+    """The same for calls that lead out of the folder, reading ones too; None: as any other."""
+    rules: NotRequired[list[PermissionRule]]
+    """The first that fits holds; but one that denies wins wherever it stands."""
+
+
+class PermissionListResult(TypedDict):
+    """Rules of the settings, and what was remembered."""
+
+    policy: PermissionPolicy
+    remembered: list[PermissionRule]
+    """What the user said "for this session", oldest first."""
 
 
 class PermissionOption(TypedDict):
@@ -1637,6 +1983,8 @@ class PermissionOption(TypedDict):
 
     decision: Literal["allow_once", "allow_session", "reject_always", "reject_once"]
     label: str
+    pattern: NotRequired[str]
+    """To be answered with the decision."""
 
 
 class PermissionRequestParams(TypedDict):
@@ -1655,16 +2003,29 @@ class PermissionRequestParams(TypedDict):
     """As they will run."""
     effect: Literal["none", "outside", "workspace"]
     subject: str
-    """The command or path it is about; empty when it has none."""
+    """The command it is about, or where its path leads, as seen from the folder; empty when it has
+    neither.
+    """
+    isOutside: bool
+    """Whether its path leads out of the session's folder, as far as is known."""
+    preview: NotRequired[dict[str, Any]]
+    """What a file would become, where the tool can say so: `patch`, `diff`, `firstChangedLine`; or
+    the `problem` that keeps it from being done.
+    """
     options: list[PermissionOption]
 
 
 class PrepareAnswer(TypedDict):
-    """To `run/prepare`: messages to go behind the prompt, and sections of the system prompt."""
+    """To `run/prepare`: what this run begins with."""
 
     messages: NotRequired[list[AddedMessage]]
+    """They go behind the prompt."""
     sections: NotRequired[dict[str, str | None]]
-    """By name; null leaves a section out. They hold for this run."""
+    """Sections of the system prompt, by name; null leaves one out. They hold for this run."""
+    tools: NotRequired[list[str] | None]
+    """The tools the model is told of in this run, of those the session has."""
+    systemPrompt: NotRequired[str | None]
+    """The whole prompt of this run's requests; it is not stored."""
 
 
 class ProgressValue(TypedDict):
@@ -1752,6 +2113,25 @@ class RepairStep(TypedDict):
     entryId: NotRequired[str]
 
 
+class RequestContext(TypedDict):
+    """The model is about to be asked."""
+
+    turn: int
+    count: int
+    """How many messages the request has, system messages left out."""
+    messages: list[HooksContextMessage]
+    """The newest of them, as many as the registration wants, as hooks before left them."""
+
+
+class RequestPayload(TypedDict):
+    """What goes over the net; never headers, never keys."""
+
+    provider: str
+    modelId: str
+    api: str
+    payload: dict[str, Any]
+
+
 class RequestResolvedNotification(TypedDict):
     """A request to the client is over: a dialog that shows it can be closed."""
 
@@ -1763,9 +2143,13 @@ class RequestResolvedNotification(TypedDict):
     """The subscriptions of this client that hear it."""
     requestId: str
     kind: str
-    """hook, tool, command, permission, select, confirm, input, editor."""
+    """hook, tool, command, permission, checkpoint, select, confirm, input, editor."""
     outcome: str
     """answered, timeout, stopped, disconnected, failed."""
+    hook: NotRequired[Literal["bash/before", "input", "message/ended", "request/context", "request/payload", "run/before_settle", "run/prepare", "run/settled", "session/before_compact", "session/before_replace", "session/before_tree", "session/closing", "session/started", "tool/after", "tool/before", "turn/ended"] | None]
+    """Which hook it was."""
+    elapsedMs: NotRequired[int | None]
+    """How long a hook took."""
 
 
 class Trust(TypedDict):
@@ -1834,11 +2218,30 @@ class RunParams(TypedDict):
     runId: NotRequired[str | None]
 
 
+class RunPrepare(TypedDict):
+    """A run is admitted; nothing of it is stored."""
+
+    message: dict[str, Any]
+    """What starts it."""
+    tools: list[str]
+    """The tools the model is told of."""
+    systemPrompt: NotRequired[str]
+    """The whole prompt of this run, where a hook before wants one."""
+
+
 class RunResult(TypedDict):
     """How it ended."""
 
     outcome: Literal["aborted", "done", "failed", "truncated"] | None
-    """Null when no run was ever live here."""
+    """Null when no run was ever live here, or it was no run's."""
+
+
+class RunSettledTold(TypedDict):
+    """A run is over, everything of it is stored, another may be started."""
+
+    runId: str
+    outcome: str
+    error: NotRequired[dict[str, Any]]
 
 
 class RuntimeReplacedNotification(TypedDict):
@@ -1859,6 +2262,31 @@ class RuntimeReplacedNotification(TypedDict):
     reason: Literal["clone", "fork", "import", "new", "reload", "relocate", "switch"]
     rebound: bool
     """Whether these subscriptions now hear the new runtime; else they are over."""
+
+
+class ScopeRestored(TypedDict):
+    """What came of bringing one scope back."""
+
+    version: str
+    """Where it was to go."""
+    restored: bool
+    """Whether its provider says it is there; of a dry run, that it could be."""
+    reason: str
+    """equal, restored, refused, no_provider, provider_timeout, …"""
+    safetyVersion: NotRequired[str | None]
+    """The state before, where it has a name; restore to it to undo."""
+    said: NotRequired[str | None]
+    """What the provider says of it."""
+
+
+class ScopesRegisterParams(TypedDict):
+    """Parts of the world that the client keeps versions of."""
+
+    progressToken: NotRequired[str | int | None]
+    """Names the `$/progress` notifications of this request, if any are wanted."""
+    sessionId: NotRequired[str | None]
+    """The open session it holds for; without it, every session, also those opened later."""
+    scopes: list[ClientScope]
 
 
 class SessionCheckResult(TypedDict):
@@ -1918,6 +2346,15 @@ class SessionClosedNotification(TypedDict):
     subscriptionIds: list[str]
     """The subscriptions of this client that hear it."""
     reason: str
+
+
+class SessionClosing(TypedDict):
+    """A runtime ends; its run has settled, its file is still open."""
+
+    reason: str
+    """closed, deleted, reopened, shutdown, or the reason of the swap."""
+    nextSessionId: NotRequired[str]
+    """The session that takes its place."""
 
 
 class SessionContinueParams(TypedDict):
@@ -2214,6 +2651,15 @@ class SessionSearchResult(TypedDict):
 
     hits: list[FoundEntry]
     nextCursor: NotRequired[str]
+
+
+class SessionStarted(TypedDict):
+    """A runtime is live."""
+
+    reason: str
+    """new, open, or what it took the place for: fork, clone, switch, import, reload, relocate."""
+    parentSessionId: NotRequired[str]
+    """The session it was copied from."""
 
 
 class SessionState(TypedDict):
@@ -2562,6 +3008,20 @@ class ThinkingSetResult(TypedDict):
     thinkingLevel: str
 
 
+class ToolAfter(TypedDict):
+    """A call has run, nobody has seen its result."""
+
+    callId: str
+    name: str
+    arguments: dict[str, Any]
+    """The model's own."""
+    effectiveArguments: dict[str, Any]
+    """Those that were run."""
+    content: list[dict[str, Any]]
+    isError: bool
+    details: NotRequired[dict[str, Any]]
+
+
 class ToolAnswer(TypedDict):
     """What came of a call of a client's tool."""
 
@@ -2569,6 +3029,17 @@ class ToolAnswer(TypedDict):
     isError: NotRequired[bool]
     details: NotRequired[dict[str, Any] | None]
     terminate: NotRequired[bool]
+
+
+class ToolBefore(TypedDict):
+    """A call is about to run."""
+
+    callId: str
+    name: str
+    arguments: dict[str, Any]
+    """As hooks before left them; validated."""
+    effect: str
+    """The most it may touch: none, workspace, outside."""
 
 
 class ToolEndedNotification(TypedDict):
@@ -2689,6 +3160,18 @@ class TurnEndedNotification(TypedDict):
     toolResultEntryIds: list[str]
 
 
+class TurnEndedTold(TypedDict):
+    """A reply and its results are stored."""
+
+    turn: int
+    messageEntryId: str
+    toolResultEntryIds: list[str]
+    entries: list[CustomDraft | CustomMessageDraft | ContextEditDraft | CompactionDraft]
+    """What hooks before want written."""
+    continues: bool
+    """Whether one of them wants the run to go on."""
+
+
 class TurnStartedNotification(TypedDict):
     """A reply is about to be asked for."""
 
@@ -2796,6 +3279,30 @@ class WorkspaceAcknowledgeResult(TypedDict):
     environment: Environment
 
 
+class WorkspaceCheckpointParams(TypedDict):
+    """A scope of the client's is asked for its present state, or to go back to one."""
+
+    requestId: str
+    """Names the question; it stays when the question is put again."""
+    sessionId: str
+    runtimeId: str
+    runId: NotRequired[str]
+    deadlineMs: int
+    """How long the answer is waited for, from when the question was put first."""
+    registrationId: str
+    scope: str
+    act: Literal["checkpoint", "restore"]
+    """`checkpoint`: name the present state and keep it. `restore`: go back to `expected`."""
+    at: Literal["after_tools", "before_tools", "look", "move", "restore"]
+    """before_tools, after_tools, move, look, restore."""
+    leafId: str | None
+    """The entry it is asked at."""
+    expected: str | None
+    """The version bound to where the leaf stands or goes; to `restore`, the one to go back to."""
+    dryRun: bool
+    """Of `restore`: only say whether it could."""
+
+
 class WorkspaceDiffParams(TypedDict):
     """Two states: versions, or those bound to two entries. The first is the leaf's own unless it is
     named, the second the files as they are now.
@@ -2853,10 +3360,11 @@ class WorkspaceRecordEffectParams(TypedDict):
 
 
 class WorkspaceRecordEffectResult(TypedDict):
-    """It is written down."""
+    """It is written down, or will be as soon as the calls of a run have their results."""
 
     effectId: str
-    entryId: str
+    entryId: str | None
+    """Null during a run."""
     leafId: str | None
 
 
@@ -2875,6 +3383,10 @@ class WorkspaceRestoreParams(TypedDict):
     """Only say what would be done."""
     confirm: NotRequired[list[str]]
     """Files to restore although they were changed since, or not by this session."""
+    scopes: NotRequired[dict[str, str] | None]
+    """Versions that scopes of providers are to go to; files go along only when named too. Left out,
+    each goes to its version at the entry, unless a version of files or paths are named.
+    """
 
 
 class WorkspaceRestoreResult(TypedDict):
@@ -2883,15 +3395,18 @@ class WorkspaceRestoreResult(TypedDict):
     restored: list[str]
     refused: list[NotRestored]
     left: list[NotRestored]
-    version: str
-    safetyVersion: str
-    """The state before; restore to it to undo."""
+    version: str | None
+    """Null where only scopes were meant."""
+    safetyVersion: str | None
+    """The state of the files before; restore to it to undo."""
+    scopes: NotRequired[dict[str, ScopeRestored]]
+    """What came of each scope of a provider."""
     dryRun: bool
     environment: Environment
 
 
 class WorkspaceRestoredNotification(TypedDict):
-    """Files were brought to another version because somebody asked for it."""
+    """The world was brought to another version because somebody asked for it."""
 
     sessionId: str
     runtimeId: str
@@ -2899,9 +3414,10 @@ class WorkspaceRestoredNotification(TypedDict):
     """Events of a runtime count from 1 without gaps."""
     subscriptionIds: list[str]
     """The subscriptions of this client that hear it."""
-    version: str
-    safetyVersion: str
-    """The state before, to go back to."""
+    version: str | None
+    """Null where only scopes were meant, of which `environment` tells."""
+    safetyVersion: str | None
+    """The state of the files before, to go back to."""
     paths: list[str]
     """At most the first thousand."""
     count: int
@@ -3257,21 +3773,6 @@ class Calls(Protocol):
     async def call(self, method: Literal["session/continue"], params: SessionContinueParams) -> OpenedState: ...
 
     @overload
-    async def call(self, method: Literal["session/list"], params: SessionListParams | None = None) -> SessionListResult: ...
-
-    @overload
-    async def call(self, method: Literal["session/state"], params: SessionParams) -> SessionState: ...
-
-    @overload
-    async def call(self, method: Literal["session/entries"], params: SessionEntriesParams | None = None) -> SessionEntriesResult: ...
-
-    @overload
-    async def call(self, method: Literal["session/read"], params: SessionReadParams | None = None) -> SessionReadResult: ...
-
-    @overload
-    async def call(self, method: Literal["session/tree"], params: SessionTreeParams | None = None) -> SessionTreeResult: ...
-
-    @overload
     async def call(self, method: Literal["session/rename"], params: SessionRenameParams) -> SessionRenameResult: ...
 
     @overload
@@ -3293,10 +3794,25 @@ class Calls(Protocol):
     async def call(self, method: Literal["session/relocate"], params: SessionRelocateParams) -> OpenedState: ...
 
     @overload
+    async def call(self, method: Literal["session/state"], params: SessionParams) -> SessionState: ...
+
+    @overload
     async def call(self, method: Literal["session/subscribe"], params: SessionSubscribeParams) -> SessionSubscribeResult: ...
 
     @overload
     async def call(self, method: Literal["session/unsubscribe"], params: SessionUnsubscribeParams) -> Done: ...
+
+    @overload
+    async def call(self, method: Literal["session/list"], params: SessionListParams | None = None) -> SessionListResult: ...
+
+    @overload
+    async def call(self, method: Literal["session/entries"], params: SessionEntriesParams | None = None) -> SessionEntriesResult: ...
+
+    @overload
+    async def call(self, method: Literal["session/read"], params: SessionReadParams | None = None) -> SessionReadResult: ...
+
+    @overload
+    async def call(self, method: Literal["session/tree"], params: SessionTreeParams | None = None) -> SessionTreeResult: ...
 
     @overload
     async def call(self, method: Literal["session/search"], params: SessionSearchParams) -> SessionSearchResult: ...
@@ -3404,6 +3920,12 @@ class Calls(Protocol):
     async def call(self, method: Literal["queue/clear"], params: SessionParams) -> Queues: ...
 
     @overload
+    async def call(self, method: Literal["context/add"], params: ContextAddParams) -> ContextAddResult: ...
+
+    @overload
+    async def call(self, method: Literal["entry/append"], params: EntryAppendParams) -> EntryAppendResult: ...
+
+    @overload
     async def call(self, method: Literal["model/list"], params: ModelListParams | None = None) -> ModelListResult: ...
 
     @overload
@@ -3420,6 +3942,12 @@ class Calls(Protocol):
 
     @overload
     async def call(self, method: Literal["tool/setActive"], params: ToolSetActiveParams) -> ToolListResult: ...
+
+    @overload
+    async def call(self, method: Literal["permission/list"], params: SessionParams) -> PermissionListResult: ...
+
+    @overload
+    async def call(self, method: Literal["permission/forget"], params: PermissionForgetParams) -> PermissionListResult: ...
 
     @overload
     async def call(self, method: Literal["settings/get"], params: SessionParams) -> SettingsGetResult: ...
@@ -3453,6 +3981,12 @@ class Calls(Protocol):
 
     @overload
     async def call(self, method: Literal["commands/unregister"], params: UnregisterParams) -> Done: ...
+
+    @overload
+    async def call(self, method: Literal["scopes/register"], params: ScopesRegisterParams) -> RegistrationResult: ...
+
+    @overload
+    async def call(self, method: Literal["scopes/unregister"], params: UnregisterParams) -> Done: ...
 
     @overload
     async def call(self, method: Literal["shell/run"], params: ShellRunParams) -> ShellRunResult: ...

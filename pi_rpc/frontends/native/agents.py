@@ -13,6 +13,7 @@ from pi_rpc.frontends.native.connection import Connection, queues_of, queues_sha
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.shapes import QueueItem, Queues, Result, SessionParams
 from pi_rpc.session import prompting, wording
+from pi_rpc.session.hooking import Words
 from pi_rpc.session.prompting import Admission, Disposition, WhenBusy
 from pi_rpc.session.session import Session
 
@@ -66,27 +67,28 @@ def prompt(connection: Connection, params: AgentPromptParams) -> object:
         raise Overfull("too_many_in_flight", "too many requests wait already")
     if wording.is_looked_at(session, params.text):
         return _looked_at(connection, session, params)
-    admission = _prompted(connection, session, params, params.text)
+    words = Words(params.text, _blocks(params.images))
+    admission = _prompted(connection, session, params, words)
     if params.wait and admission.run_id is not None:
         return _settled(session, admission)
     return _admitted(admission)
 
 
 def _prompted(
-    connection: Connection, session: Session, params: AgentPromptParams, text: str
+    connection: Connection, session: Session, params: AgentPromptParams, words: Words
 ) -> Admission:
-    images = _blocks(params.images)
-    return prompting.prompt(session, connection.host.tasks, text, images, params.when_busy)
+    tasks = connection.host.tasks
+    return prompting.prompt(session, tasks, words.text, words.images, params.when_busy)
 
 
 async def _looked_at(
     connection: Connection, session: Session, params: AgentPromptParams
 ) -> AgentPromptResult:
     tasks, images = connection.host.tasks, _blocks(params.images)
-    async with wording.looked_at(session, tasks, params.text, images, "prompt") as text:
-        if text is None:
+    async with wording.looked_at(session, tasks, params.text, images, "prompt") as words:
+        if words is None:
             return AgentPromptResult(run_id=None, disposition="handled")
-        admission = _prompted(connection, session, params, text)
+        admission = _prompted(connection, session, params, words)
     if params.wait and admission.run_id is not None:
         return await _settled(session, admission)
     return _admitted(admission)
@@ -134,11 +136,12 @@ def _enqueued(
         return _admitted(prompting.enqueue(session, queue, params.text, images))
 
     async def look() -> AgentPromptResult:
-        tasks, way = connection.host.tasks, "steer" if queue == "steering" else queue
-        async with wording.looked_at(session, tasks, params.text, images, way) as text:
-            if text is None:
+        tasks = connection.host.tasks
+        way: wording.Way = "steer" if queue == "steering" else "followUp"
+        async with wording.looked_at(session, tasks, params.text, images, way) as words:
+            if words is None:
                 return AgentPromptResult(run_id=None, disposition="handled")
-            return _admitted(prompting.enqueue(session, queue, text, images))
+            return _admitted(prompting.enqueue(session, queue, words.text, words.images))
 
     return look()
 
@@ -153,7 +156,7 @@ class RunResult(Result, frozen=True, kw_only=True):
     """How it ended."""
 
     outcome: Outcome | None
-    """Null when no run was ever live here."""
+    """Null when no run was ever live here, or it was no run's."""
 
 
 async def abort(connection: Connection, params: RunParams) -> RunResult:
@@ -163,7 +166,10 @@ async def abort(connection: Connection, params: RunParams) -> RunResult:
 
 
 async def abort_retry(connection: Connection, params: RunParams) -> RunResult:
-    """Give up the retry that is waited for; answered when its run has settled, as failed."""
+    """Give up the retry that is waited for, of a request or of a summary; answered at its end.
+
+    A request's run has then failed. A summary's pass has; a run it was made in goes on.
+    """
     session = connection.host.session(params.session_id)
     return RunResult(outcome=await prompting.abort_retry(session, params.run_id))
 

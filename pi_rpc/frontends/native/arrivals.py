@@ -71,13 +71,21 @@ class Arrivals:
             place.left.set()
 
     async def after(
-        self, earlier: Sequence[Place], places: Sequence[Place], act: Callable[[], Any]
+        self,
+        earlier: Sequence[Place],
+        places: Sequence[Place],
+        prepare: Callable[[], Awaitable[None]],
+        act: Callable[[], Any],
     ) -> Any:
-        """Act once the earlier places are left, then leave these; the awaited answer."""
+        """Prepare and act once the earlier places are left, then leave these; the awaited answer.
+
+        No wait stands between preparing and acting.
+        """
         try:
             with anyio.move_on_after(ARRIVAL_S):
                 for place in earlier:
                     await place.left.wait()
+            await prepare()
             answer = act()
         finally:
             self._leave(places)

@@ -10,9 +10,9 @@ from pi_rpc.core.branching import Position, fork_points
 from pi_rpc.core.events import Environment
 from pi_rpc.core.tree import Tree
 from pi_rpc.frontends.native.connection import Connection, shown_name
+from pi_rpc.frontends.native.histories import leaf_of
 from pi_rpc.frontends.native.method import Method
-from pi_rpc.frontends.native.paging import fitting, readable
-from pi_rpc.frontends.native.sessions import leaf_of, page_start
+from pi_rpc.frontends.native.paging import fitting, page_start, readable
 from pi_rpc.frontends.native.shapes import (
     CopiedState,
     MoveParams,
@@ -20,7 +20,7 @@ from pi_rpc.frontends.native.shapes import (
     SessionParams,
     StoredParams,
 )
-from pi_rpc.session.host import Copied, Copying
+from pi_rpc.session.building import Copied, Copying
 from pi_rpc.session.navigating import SummaryMade, navigate, set_label
 from pi_rpc.session.prompting import start_from_queue
 from pi_rpc.session.session import Session
@@ -215,8 +215,9 @@ async def list_(connection: Connection, params: BranchListParams) -> BranchListR
     tips = view.tree.tips()
     start = page_start(params.cursor)
     wanted = tips[start : start + max(1, min(params.limit, 500))]
-    on_path = set(view.tree.upward(view.leaf_row))
-    told = (_tip(view.tree, branch_at(view.tree, row), row in on_path) for row in wanted)
+    # Nothing visible hangs below a tip, so of those on the path it is the last step there.
+    here = view.tree.visible(view.leaf_row)
+    told = (_tip(view.tree, branch_at(view.tree, row), row == here) for row in wanted)
     page = fitting(connection, told)
     end = start + len(page)
     return BranchListResult(

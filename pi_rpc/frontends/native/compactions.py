@@ -1,5 +1,6 @@
 """Compaction: what it would do, doing it, and how a session does it by itself; pins."""
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from pi_rpc.core.compaction import CompactionPlan, plan_compaction
@@ -9,12 +10,13 @@ from pi_rpc.core.file_lists import FileLists
 from pi_rpc.core.policy import POLICIES
 from pi_rpc.core.projection import Projection, project
 from pi_rpc.core.recalling import FilesCheck, Restated
+from pi_rpc.core.summarised_files import files_of
 from pi_rpc.core.thresholds import CompactionSettings
 from pi_rpc.core.verifying import Checked, Finding, PinCheck
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.contexts import PolicyName, limits_at, window_of
+from pi_rpc.frontends.native.histories import leaf_of
 from pi_rpc.frontends.native.method import Method
-from pi_rpc.frontends.native.sessions import leaf_of
 from pi_rpc.frontends.native.shapes import (
     JsonObject,
     MoveParams,
@@ -22,7 +24,7 @@ from pi_rpc.frontends.native.shapes import (
     SessionParams,
     StoredParams,
 )
-from pi_rpc.session.compacting import Compacted, files_of, limits_of
+from pi_rpc.session.compacting import Compacted, limits_of
 from pi_rpc.session.compacting import window_of as session_window
 from pi_rpc.session.condensing import (
     compact,
@@ -31,6 +33,7 @@ from pi_rpc.session.condensing import (
     pin_words,
     refusal_to_compact,
 )
+from pi_rpc.session.moments import in_moments
 from pi_rpc.session.prompting import start_from_queue
 from pi_rpc.session.reading import View
 from pi_rpc.session.undoing import undo_compaction
@@ -95,26 +98,25 @@ async def preview(connection: Connection, params: CompactPreviewParams) -> Compa
     plan = plan_compaction(projection, keep)
     if plan is None:
         return _nothing_to_do(projection, keep, window)
-    system = projection.system()
-    system_tokens = 0 if system is None else projection.policy.tokens_of(system)
-    files = None
-    if params.with_files:
-        files = _files(files_of(plan, counts_failed=params.policy == "pi3"))
-    return CompactPreviewResult(
-        leaf_id=view.tree.id_or_none(projection.leaf_row),
+    # The session may go on while the files are looked for: all else is told of the same moment.
+    planned = CompactPreviewResult(
+        leaf_id=view.tree.id_or_none(plan.leaf_row),
         first_kept_entry_id=plan.first_kept_id,
         is_split_turn=plan.is_split_turn,
         tokens_before=plan.tokens_before,
-        tokens_after=system_tokens + plan.kept_tokens,
+        tokens_after=plan.system_tokens + plan.kept_tokens,
         keep_recent_tokens=keep,
         messages_to_summarize=_ids(plan, plan.history),
         turn_prefix=_ids(plan, plan.prefix),
         kept=_ids(plan, plan.kept),
-        files=files,
         previous_compaction_id=plan.previous_id,
         window=window,
         policy=projection.policy.id,
     )
+    if not params.with_files:
+        return planned
+    files = await in_moments(files_of(plan, counts_failed=params.policy == "pi3"))
+    return msgspec.structs.replace(planned, files=_files(files))
 
 
 def _projection(view: View, params: CompactPreviewParams) -> Projection:
@@ -185,17 +187,7 @@ async def run(connection: Connection, params: CompactRunParams) -> CompactRunRes
 
 
 def _run_result(made: Compacted) -> CompactRunResult:
-    return CompactRunResult(
-        entry_id=made.entry_id,
-        summary=made.summary,
-        first_kept_entry_id=made.first_kept_entry_id,
-        tokens_before=made.tokens_before,
-        tokens_after=made.tokens_after,
-        usage=made.usage,
-        details=made.details,
-        effective=made.is_effective,
-        missing_sections=made.missing_sections,
-    )
+    return msgspec.convert(made, CompactRunResult, from_attributes=True)
 
 
 class CompactConfigureParams(SessionParams, frozen=True, kw_only=True):
@@ -227,7 +219,7 @@ def configure_(connection: Connection, params: CompactConfigureParams) -> Compac
     settings: CompactionSettings = configure(
         session, params.enabled, params.reserve_tokens, params.keep_recent_tokens
     )
-    provider, model_id = session.model or ("", "")
+    provider, model_id = session.chosen.model or ("", "")
     limits, fitted = settings.limits_for(provider, model_id), limits_of(session)
     return CompactConfigureResult(
         enabled=settings.enabled,
@@ -296,13 +288,7 @@ async def undo(connection: Connection, params: CompactUndoParams) -> CompactUndo
     if params.expected_leaf is not UNSET:
         session.refuse_unless_leaf(params.expected_leaf)
     undone = await undo_compaction(session)
-    return CompactUndoResult(
-        compaction_id=undone.compaction_id,
-        leaf_id=undone.leaf_id,
-        copies=undone.copies,
-        tokens=undone.tokens,
-        environment=undone.environment,
-    )
+    return msgspec.convert(undone, CompactUndoResult, from_attributes=True)
 
 
 class CompactVerifyParams(StoredParams, frozen=True, kw_only=True):

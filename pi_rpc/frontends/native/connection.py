@@ -17,7 +17,8 @@ from pi_rpc.frontends.native.shapes import NAME_CHARS_SHOWN_MAX, ModelRef, Queue
 from pi_rpc.frontends.native.subscriptions import Outlet, Subscriptions
 from pi_rpc.session.host import Host
 from pi_rpc.session.navigating import visible_leaf_id
-from pi_rpc.session.session import Queued, Session
+from pi_rpc.session.queues import Queued
+from pi_rpc.session.session import Session
 
 STATES_KEPT_MAX = 256
 """How many encoded session states are kept for clients that ask again and again."""
@@ -127,7 +128,7 @@ class Connection:
             session.hub.seq,
             session.run is not None,
             self.subscriptions.existing(session.hub),
-            session.checked,
+            session.standing.checked,
         )
 
     def state_fields(self, session: Session, subscription_id: str | None = None) -> JsonObject:
@@ -145,8 +146,8 @@ class Connection:
             "leaf_id": session.leaf_id,
             "visible_leaf_id": visible_leaf_id(session),
             "entry_count": len(session.tree),
-            "model": None if session.model is None else ModelRef(*session.model),
-            "thinking_level": session.thinking_level,
+            "model": None if session.chosen.model is None else ModelRef(*session.chosen.model),
+            "thinking_level": session.chosen.thinking_level,
             "running": session.run is not None,
             "run_id": None if session.run is None else session.run.run_id,
             "compacting": session.is_compacting,
@@ -164,7 +165,7 @@ def shown_name(name: str | None) -> str | None:
 
 def queues_shape(connection: Connection, session: Session) -> Queues:
     """Both queues as clients see them."""
-    return queues_of(connection, session, session.steering, session.follow_up)
+    return queues_of(connection, session, session.queues.steering, session.queues.follow_up)
 
 
 def queues_of(
@@ -183,6 +184,6 @@ def queues_of(
     return Queues(
         steering=list(map(shown, steering)),
         follow_up=list(map(shown, follow_up)),
-        steering_mode=session.queue_modes.steering,
-        follow_up_mode=session.queue_modes.follow_up,
+        steering_mode=session.chosen.queue_modes.steering,
+        follow_up_mode=session.chosen.queue_modes.follow_up,
     )

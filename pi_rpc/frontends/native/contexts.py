@@ -1,12 +1,13 @@
 """The model's context: what it holds, why, how full it is, how two differ, and edits of it."""
 
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from pi_rpc.core.context_messages import message_for_model
-from pi_rpc.core.context_usage import ContextUsage, usage_of
+from pi_rpc.core.context_usage import ContextUsage, measuring
 from pi_rpc.core.context_usage import diff as context_diff
 from pi_rpc.core.errors import Invalid
 from pi_rpc.core.policy import POLICIES, Policy
@@ -14,9 +15,9 @@ from pi_rpc.core.projection import Form, Projection, project
 from pi_rpc.core.receipt import Receipt, explain
 from pi_rpc.core.thresholds import Limits
 from pi_rpc.frontends.native.connection import Connection
+from pi_rpc.frontends.native.histories import leaf_of
 from pi_rpc.frontends.native.method import Method
-from pi_rpc.frontends.native.paging import page_bytes_max, shortened
-from pi_rpc.frontends.native.sessions import leaf_of, page_start
+from pi_rpc.frontends.native.paging import page_bytes_max, page_start, shortened
 from pi_rpc.frontends.native.shapes import (
     JsonObject,
     ModelRef,
@@ -26,6 +27,7 @@ from pi_rpc.frontends.native.shapes import (
 )
 from pi_rpc.session.compacting import limits_of
 from pi_rpc.session.compacting import window_of as session_window
+from pi_rpc.session.moments import in_moments
 from pi_rpc.session.navigating import edit_context
 from pi_rpc.session.reading import View
 
@@ -80,11 +82,8 @@ async def get(connection: Connection, params: ContextGetParams) -> ContextGetRes
     """The context at a leaf, each message with the entry it comes from."""
     view = await connection.host.view(params.which)
     projection = _projection(view, params)
-    said = _said(projection, params.form)
-    start = page_start(params.cursor)
-    stop = len(said) if params.limit is None else start + max(1, params.limit)
-    messages = _page(connection, said[start:stop])
-    end = start + len(messages)
+    said = _said(projection, params.form, params.cursor)
+    messages, next_cursor = _page(connection, said, params.limit)
     model = projection.model
     return ContextGetResult(
         leaf_id=view.tree.id_or_none(projection.leaf_row),
@@ -92,28 +91,41 @@ async def get(connection: Connection, params: ContextGetParams) -> ContextGetRes
         model=None if model is None else ModelRef(*model),
         thinking_level=projection.thinking_level,
         tokens=projection.tokens().total,
-        next_cursor=str(end) if end < len(said) else None,
+        next_cursor=next_cursor,
     )
 
 
-def _page(connection: Connection, said: list[tuple[str, JsonObject]]) -> list[ContextMessage]:
+_Said = tuple[str, str, JsonObject]
+"""A cursor for where it stands, its entry, and a message."""
+
+
+def _page(
+    connection: Connection, said: Iterable[_Said], limit: int | None
+) -> tuple[list[ContextMessage], str | None]:
     room = page_bytes_max(connection)
     page: list[ContextMessage] = []
-    for entry_id, message in said:
+    for cursor, entry_id, message in said:
         told, size = shortened(connection, message)
         room -= size
-        if page and room < 0:
-            break
+        is_full = limit is not None and len(page) >= limit
+        if page and (room < 0 or is_full):
+            return page, cursor
         page.append(ContextMessage(entry_id=entry_id, message=told))
-    return page
+    return page, None
 
 
-def _said(projection: Projection, form: Form) -> list[tuple[str, JsonObject]]:
-    pairs = ((entry_id, message) for entry_id, _, message in projection.pairs())
-    if form == "session":
-        return list(pairs)
-    sent = ((entry_id, message_for_model(message)) for entry_id, message in pairs)
-    return [(entry_id, message) for entry_id, message in sent if message is not None]
+def _said(projection: Projection, form: Form, cursor: str | None) -> Iterator[_Said]:
+    """The messages from a place on; what stands before it is not read."""
+    place, _, number = (cursor or "0").partition(".")
+    start, skipped = page_start(place), page_start(number or "0")
+    rows, id_of = projection.selection.rows, projection.tree.heads.id_of
+    for at in range(start, len(rows)):
+        messages = projection.messages_of(rows[at])
+        for count in range(skipped if at == start else 0, len(messages)):
+            message = messages[count]
+            sent = message if form == "session" else message_for_model(message)
+            if sent is not None:
+                yield f"{at}.{count}", id_of(rows[at]), sent
 
 
 class ExplainedContext(Receipt, frozen=True, kw_only=True, rename="camel"):
@@ -163,7 +175,8 @@ async def usage(connection: Connection, params: ContextParams) -> ContextUsage:
     """How full the context is, by part."""
     view = await connection.host.view(params.which)
     window, limits = window_of(connection, view), limits_at(connection, view)
-    return usage_of(_projection(view, params), window, limits.reserve_tokens)
+    projection = _projection(view, params)
+    return await in_moments(measuring(projection, window, limits.reserve_tokens))
 
 
 class ContextDiffParams(StoredParams, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from pi_rpc.core.events import Diagnostic
-from pi_rpc.core.ports import RepairStep
+from pi_rpc.core.ports.store import RepairStep
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.notifications import ProgressNotification, ProgressValue

@@ -118,6 +118,8 @@ class SessionBrief(Result, frozen=True, kw_only=True):
     runtime_id: str
     running: bool
     mode: Literal["own", "read"]
+    loaded: bool
+    """Whether its history is in memory; if not, whatever needs it brings it back."""
 
 
 class DaemonStatus(Result, frozen=True, kw_only=True):
@@ -145,6 +147,7 @@ def status(connection: Connection, params: NoParams) -> DaemonStatus:
                 runtime_id=session.runtime_id,
                 running=session.run is not None,
                 mode="own" if session.stored.writable else "read",
+                loaded=session.is_loaded,
             )
             for session in connection.host.sessions
         ],

@@ -3,11 +3,10 @@
 from typing import Literal
 
 from pi_rpc.core.errors import Invalid
-from pi_rpc.core.ports import Effect
+from pi_rpc.core.ports.tools import Effect
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
-from pi_rpc.frontends.native.paging import fitting
-from pi_rpc.frontends.native.sessions import page_start
+from pi_rpc.frontends.native.paging import fitting, page_start
 from pi_rpc.frontends.native.shapes import (
     JsonObject,
     ModelRef,
@@ -111,8 +110,10 @@ async def set_(connection: Connection, params: ModelSetParams) -> ModelSetResult
         await set_model(session, params.provider, params.model_id)
     else:
         raise Invalid("bad_model_choice", "name a provider and a modelId, or a pattern")
-    assert session.model is not None, "a model was set"
-    return ModelSetResult(model=ModelRef(*session.model), thinking_level=session.thinking_level)
+    assert session.chosen.model is not None, "a model was set"
+    return ModelSetResult(
+        model=ModelRef(*session.chosen.model), thinking_level=session.chosen.thinking_level
+    )
 
 
 class ModelCycleParams(SessionParams, frozen=True, kw_only=True):
@@ -135,8 +136,8 @@ async def cycle(connection: Connection, params: ModelCycleParams) -> ModelCycleR
     session = connection.host.session(params.session_id)
     is_scoped = await cycle_model(session, 1 if params.direction == "next" else -1)
     return ModelCycleResult(
-        model=None if session.model is None else ModelRef(*session.model),
-        thinking_level=session.thinking_level,
+        model=None if session.chosen.model is None else ModelRef(*session.chosen.model),
+        thinking_level=session.chosen.thinking_level,
         is_scoped=is_scoped,
     )
 
@@ -157,7 +158,7 @@ async def set_thinking(connection: Connection, params: ThinkingSetParams) -> Thi
     """Choose how hard the model thinks."""
     session = connection.host.session(params.session_id)
     await set_thinking_level(session, params.level)
-    return ThinkingSetResult(thinking_level=session.thinking_level)
+    return ThinkingSetResult(thinking_level=session.chosen.thinking_level)
 
 
 class ListedTool(Result, frozen=True, kw_only=True):
@@ -186,7 +187,7 @@ def tools(connection: Connection, params: SessionParams) -> ToolListResult:
                 description=tool.declaration.description,
                 parameters=tool.declaration.parameters,
                 effect=tool.effect,
-                active=name in session.active_tools,
+                active=name in session.chosen.active_tools,
             )
             for name, tool in all_tools(session).items()
         ]

@@ -16,6 +16,7 @@ from pi_rpc.core.events import (
     QueueMode,
     SwapReason,
 )
+from pi_rpc.core.hooks import HookName
 from pi_rpc.core.messages import Block, JsonObject
 from pi_rpc.frontends.native.shapes import ModelRef, QueueItem
 
@@ -176,11 +177,12 @@ class WorkspaceDriftedNotification(Notice, frozen=True, kw_only=True):
 
 
 class WorkspaceRestoredNotification(Notice, frozen=True, kw_only=True):
-    """Files were brought to another version because somebody asked for it."""
+    """The world was brought to another version because somebody asked for it."""
 
-    version: str
-    safety_version: str
-    """The state before, to go back to."""
+    version: str | None
+    """Null where only scopes were meant, of which `environment` tells."""
+    safety_version: str | None
+    """The state of the files before, to go back to."""
     paths: list[str]
     """At most the first thousand."""
     count: int
@@ -303,9 +305,13 @@ class RequestResolvedNotification(Notice, frozen=True, kw_only=True):
 
     request_id: str
     kind: str
-    """hook, tool, command, permission, select, confirm, input, editor."""
+    """hook, tool, command, permission, checkpoint, select, confirm, input, editor."""
     outcome: str
     """answered, timeout, stopped, disconnected, failed."""
+    hook: HookName | None = None
+    """Which hook it was."""
+    elapsed_ms: int | None = None
+    """How long a hook took."""
 
 
 class DiagnosticNotification(Notice, frozen=True, kw_only=True):

@@ -1,17 +1,22 @@
 """Pages: how much of a list one answer carries, for a client that reads no longer messages."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
 
 from pi_rpc.core.codec import encode
+from pi_rpc.core.errors import Invalid
 from pi_rpc.core.messages import JsonObject
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.shapes import PAGE_BYTES_MAX
 
 POINTER_BYTES = 256
 """More than what stands in the place of an item that is too long."""
+
+SIZED_TOGETHER = 32
+"""So many items are made before it is known whether they fit."""
 
 _Item = TypeVar("_Item", bound=msgspec.Struct)
 
@@ -33,11 +38,19 @@ def fitting(connection: Connection, items: Iterable[_Item]) -> list[_Item]:
     """The first of the items, as many as fit a page; one in any case."""
     room = page_bytes_max(connection)
     page: list[_Item] = []
-    for item in items:
-        room -= _size(item)
-        if page and room < 0:
-            break
-        page.append(item)
+    left = iter(items)
+    # Sized together, which is much sooner; one by one where the page ends.
+    while some := list(islice(left, SIZED_TOGETHER)):
+        together = _size(some) - len(some) - 1
+        if together <= room:
+            room -= together
+            page += some
+            continue
+        for item in some:
+            room -= _size(item)
+            if page and room < 0:
+                return page
+            page.append(item)
     return page
 
 
@@ -48,7 +61,8 @@ def readable(connection: Connection, text: str | None) -> tuple[str | None, bool
     return None, True
 
 
-def _size(item: msgspec.Struct) -> int:
+def _size(item: msgspec.Struct | list[_Item]) -> int:
+    """Bytes of an item, or of a list of them with what stands around and between them."""
     try:
         return len(_encoder.encode(item))
     except UnicodeEncodeError:
@@ -65,3 +79,12 @@ def shortened(connection: Connection, message: JsonObject) -> tuple[JsonObject, 
         return message, size
     pointer = {"role": message.get("role"), "truncated": True, "bytes": size}
     return pointer, len(encode(pointer))
+
+
+def page_start(cursor: str | None) -> int:
+    """The place in a list that a cursor of ours names. Raises Invalid `bad_cursor`."""
+    if cursor is None:
+        return 0
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 12:
+        raise Invalid("bad_cursor", "no cursor of this list", cursor=cursor[:100])
+    return int(cursor)

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.events import Diagnostic
-from pi_rpc.core.ports import Trust
+from pi_rpc.core.ports.preferences import Trust
 from pi_rpc.core.settings import LayerName
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
@@ -42,16 +42,16 @@ async def get(connection: Connection, params: SessionParams) -> SettingsGetResul
     """Every setting of a session with the layer it comes from, the files looked at anew."""
     session = connection.host.session(params.session_id)
     await prefer_again(session)
-    assert session.effective is not None, "settings were looked at"
-    layers = [SettingsLayer(name=one.name, path=one.path) for one in session.kept.layers]
+    assert session.chosen.effective is not None, "settings were looked at"
+    layers = [SettingsLayer(name=one.name, path=one.path) for one in session.guidance.kept.layers]
     return SettingsGetResult(
         settings={
             key: SettingState(value=one.value, layer=one.layer)
-            for key, one in session.effective.settings.items()
+            for key, one in session.chosen.effective.settings.items()
         },
         layers=[*layers, SettingsLayer(name="session")],
-        trust=session.kept.trust,
-        diagnostics=session.kept.diagnostics + session.effective.diagnostics,
+        trust=session.guidance.kept.trust,
+        diagnostics=session.guidance.kept.diagnostics + session.chosen.effective.diagnostics,
     )
 
 
@@ -87,7 +87,7 @@ async def set_trust(connection: Connection, params: TrustSetParams) -> Trust:
         raise Refused("no_settings_file", "this daemon keeps no settings")
     await kept.decide_trust(session.cwd, params.trusted)
     await prefer_again(session)
-    return session.kept.trust
+    return session.guidance.kept.trust
 
 
 class ListedCommand(Result, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ def _of_files(session: Session) -> list[ListedCommand]:
             path=one.path,
             origin=one.origin,
         )
-        for one in session.resources.files
+        for one in session.guidance.resources.files
         if one.kind in ("skill", "prompt")
     ]
 
@@ -166,10 +166,10 @@ def resources(connection: Connection, params: SessionParams) -> ResourceListResu
             ListedResource(
                 kind=one.kind, path=one.path, sha256=one.sha256, origin=one.origin, name=one.name
             )
-            for one in session.resources.files
+            for one in session.guidance.resources.files
         ],
-        diagnostics=list(session.resources.diagnostics),
-        trust=session.kept.trust,
+        diagnostics=list(session.guidance.resources.diagnostics),
+        trust=session.guidance.kept.trust,
     )
 
 

@@ -6,24 +6,40 @@ from typing import Annotated, Literal
 import msgspec
 
 from pi_rpc.core.consultations import (
+    CHECKPOINT_TIMEOUT_MS,
     COMMAND_TIMEOUT_MS,
-    HOOK_TIMEOUT_MS,
     TOOL_TIMEOUT_MS,
+    TimeoutMs,
+)
+from pi_rpc.core.errors import Refused
+from pi_rpc.core.hooks import (
+    CONTEXT_MESSAGES_DEFAULT,
+    CONTEXT_MESSAGES_MAX,
+    HOOK_TIMEOUT_MS,
+    HOOKS,
     HookName,
     OnTimeout,
-    TimeoutMs,
-    default_on_timeout,
 )
 from pi_rpc.core.messages import JsonObject, ToolDeclaration
-from pi_rpc.core.ports import Effect
+from pi_rpc.core.ports.tools import Effect
+from pi_rpc.core.scopes import ScopeName, check_scope_name
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
 from pi_rpc.frontends.native.shapes import Done, Params, Result
-from pi_rpc.session.consulting import Hook, Offer, Offered, OfferedCommand, OfferedTool
+from pi_rpc.session.consulting import (
+    Hook,
+    Offer,
+    Offered,
+    OfferedCommand,
+    OfferedScope,
+    OfferedTool,
+)
 from pi_rpc.session.session import Session
 
 OFFERED_MAX = 200
 """How much one registration may offer."""
+SCOPES_MAX = 16
+"""How many scopes one may; each is asked at every move."""
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$")]
 """Names of tools and commands: what every provider takes."""
@@ -75,6 +91,15 @@ class ClientHook(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
     """Lower is asked first; equal ones in the order of registration."""
     shows_progress: bool = False
     """For `tool/after`: whether output may be shown before it was asked."""
+    roles: list[str] = []
+    """For `message/ended`: roles of messages; none means all."""
+    holds_deltas: bool = False
+    """For `message/ended`: whether a reply is told to nobody before it was asked; then there are no
+    `message/delta`."""
+    last_messages: Annotated[int, msgspec.Meta(ge=0, le=CONTEXT_MESSAGES_MAX)] = (
+        CONTEXT_MESSAGES_DEFAULT
+    )
+    """For `request/context`: how many of the newest messages it is shown."""
 
 
 class HooksRegisterParams(RegisterParams, frozen=True, kw_only=True):
@@ -98,6 +123,20 @@ class CommandsRegisterParams(RegisterParams, frozen=True, kw_only=True):
     commands: Annotated[list[ClientCommand], msgspec.Meta(min_length=1, max_length=OFFERED_MAX)]
 
 
+class ClientScope(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A part of the world beyond the files that the client keeps versions of."""
+
+    name: ScopeName
+    """Such as `database` or `container`; not `files` or `external`."""
+    timeout_ms: TimeoutMs = CHECKPOINT_TIMEOUT_MS
+
+
+class ScopesRegisterParams(RegisterParams, frozen=True, kw_only=True):
+    """Parts of the world that the client keeps versions of."""
+
+    scopes: Annotated[list[ClientScope], msgspec.Meta(min_length=1, max_length=SCOPES_MAX)]
+
+
 class UnregisterParams(Params, frozen=True, kw_only=True):
     """The registration to take back."""
 
@@ -105,7 +144,7 @@ class UnregisterParams(Params, frozen=True, kw_only=True):
 
 
 def register_tools(connection: Connection, params: ToolsRegisterParams) -> RegistrationResult:
-    """Offer tools; the model is told of them from the next run on.
+    """Offer tools; the model is told of them before its next request.
 
     One that bears the name of a built-in tool takes its place.
     """
@@ -121,20 +160,31 @@ def register_tools(connection: Connection, params: ToolsRegisterParams) -> Regis
     offer = _offer(connection, params, offered)
     for session in _meant(connection, params):
         for one in params.tools:
-            session.activate(one.name)
+            session.chosen.activate(one.name)
     return RegistrationResult(registration_id=offer.id)
 
 
 def register_hooks(connection: Connection, params: HooksRegisterParams) -> RegistrationResult:
-    """Take part at some points; a `hook/call` is answered within its deadline."""
+    """Take part at some points; a `hook/call` is answered within its deadline.
+
+    Work that an answer starts begins when the hook has answered. Raises Refused `not_granted` for
+    a point that only extensions may take part in.
+    """
+    for one in params.hooks:
+        if HOOKS[one.name].is_local:
+            told = f"only an extension may take part in {one.name}"
+            raise Refused("not_granted", told, hook=one.name, grant=HOOKS[one.name].grant)
     offered = [
         Hook(
             one.name,
             one.timeout_ms,
-            one.on_timeout or default_on_timeout(one.name),
+            one.on_timeout or HOOKS[one.name].default,
             one.order,
             tuple(one.tools),
             one.shows_progress,
+            tuple(one.roles),
+            one.holds_deltas,
+            one.last_messages,
         )
         for one in params.hooks
     ]
@@ -147,6 +197,17 @@ def register_commands(connection: Connection, params: CommandsRegisterParams) ->
         OfferedCommand(one.name, one.description, one.argument_hint, one.timeout_ms)
         for one in params.commands
     ]
+    return RegistrationResult(registration_id=_offer(connection, params, offered).id)
+
+
+def register_scopes(connection: Connection, params: ScopesRegisterParams) -> RegistrationResult:
+    """Keep versions of scopes; `workspace/checkpoint` asks for them around calls and moves.
+
+    Raises Invalid `scope_reserved`.
+    """
+    for one in params.scopes:
+        check_scope_name(one.name)
+    offered = [OfferedScope(one.name, one.timeout_ms) for one in params.scopes]
     return RegistrationResult(registration_id=_offer(connection, params, offered).id)
 
 
@@ -187,4 +248,12 @@ METHODS = (
         register_commands,
     ),
     Method("commands/unregister", "Take commands back.", UnregisterParams, Done, unregister),
+    Method(
+        "scopes/register",
+        "Offer versions of scopes.",
+        ScopesRegisterParams,
+        RegistrationResult,
+        register_scopes,
+    ),
+    Method("scopes/unregister", "Take scopes back.", UnregisterParams, Done, unregister),
 )

@@ -69,7 +69,11 @@ class Server:
             _refuse_at_end(connection, method)
             params = self._params(connection, method, request.params)
             meter = Meter() if method.metered else None
-            if connection.arrivals.is_anything_expected or method.brings is not None:
+            if (
+                connection.arrivals.is_anything_expected
+                or method.brings is not None
+                or connection.host.unloading.is_anything_unloaded
+            ):
                 answer = _in_turn(connection, method, params, meter)
             else:
                 answer = _handled(connection, method, params, meter)
@@ -172,10 +176,15 @@ def _handled(connection: Connection, method: Method, params: Params, meter: Mete
     return method.handler(connection, params, meter)
 
 
+def _named(params: Params) -> list[str]:
+    """The sessions that have to be there for a request."""
+    return [name for field in NAMING if (name := getattr(params, field, None))]
+
+
 def _in_turn(connection: Connection, method: Method, params: Params, meter: Meter | None) -> Any:
     """The answer, or an awaitable of it: at once, or after what brings the session it names."""
     arrivals, host = connection.arrivals, connection.host
-    named = [name for field in NAMING if (name := getattr(params, field, None))]
+    named = _named(params)
     earlier = arrivals.before(named, lambda session_id: host.find(session_id) is not None)
     # Without room for one more it will not be awaited, so it must hold no place.
     has_room = connection.outlet.has_room
@@ -184,8 +193,10 @@ def _in_turn(connection: Connection, method: Method, params: Params, meter: Mete
         _refuse_at_end(connection, method)
         return _handled(connection, method, params, meter)
 
-    if earlier:
-        answer = arrivals.after(earlier, arrivals.waiting(named) if has_room else [], act)
+    unloading = host.unloading
+    if earlier or any(map(unloading.is_unloaded, named)):
+        places = arrivals.waiting(named) if has_room else []
+        answer = arrivals.after(earlier, places, partial(unloading.load, named), act)
     else:
         answer = act()
     beginning = None if method.brings is None else method.brings(params)
@@ -195,6 +206,17 @@ def _in_turn(connection: Connection, method: Method, params: Params, meter: Mete
 
 
 async def _awaited(
+    connection: Connection,
+    method: Method,
+    params: Params,
+    answer: Awaitable[Any],
+    meter: Meter | None,
+) -> Any:
+    with connection.host.unloading.holding(_named(params)):
+        return await _answered(connection, method, params, answer, meter)
+
+
+async def _answered(
     connection: Connection,
     method: Method,
     params: Params,

@@ -6,18 +6,18 @@ import anyio
 import msgspec
 
 from pi_rpc.core.consultations import (
-    ANSWER_OF_HOOK,
     ChoiceAnswer,
     CommandAnswer,
     ConfirmAnswer,
-    HookName,
     PermissionAnswer,
-    PermissionDecision,
+    PermissionOption,
     TextAnswer,
     ToolAnswer,
 )
+from pi_rpc.core.hooks import HOOKS, HookName
 from pi_rpc.core.messages import Block, JsonObject
-from pi_rpc.core.ports import Effect
+from pi_rpc.core.ports.tools import Effect
+from pi_rpc.core.scopes import CheckpointAct, CheckpointAnswer, CheckpointTime, ScopeName
 from pi_rpc.session.consulting import Question, QuestionKind
 from pi_rpc.session.dialogs import DialogOption
 from pi_rpc.session.host import Host
@@ -42,6 +42,7 @@ class HookCallParams(AskedParams, frozen=True, kw_only=True):
     registration_id: str
     hook: HookName
     payload: JsonObject
+    """What the point tells; its shape bears the point's name."""
 
 
 class ToolExecuteParams(AskedParams, frozen=True, kw_only=True):
@@ -55,13 +56,6 @@ class ToolExecuteParams(AskedParams, frozen=True, kw_only=True):
     cwd: str
 
 
-class PermissionOption(msgspec.Struct, frozen=True):
-    """Something the user may answer."""
-
-    decision: PermissionDecision
-    label: str
-
-
 class PermissionRequestParams(AskedParams, frozen=True, kw_only=True):
     """A call that needs the user's permission."""
 
@@ -71,7 +65,13 @@ class PermissionRequestParams(AskedParams, frozen=True, kw_only=True):
     """As they will run."""
     effect: Effect
     subject: str
-    """The command or path it is about; empty when it has none."""
+    """The command it is about, or where its path leads, as seen from the folder; empty when it has
+    neither."""
+    is_outside: bool
+    """Whether its path leads out of the session's folder, as far as is known."""
+    preview: JsonObject = {}
+    """What a file would become, where the tool can say so: `patch`, `diff`, `firstChangedLine`; or
+    the `problem` that keeps it from being done."""
     options: list[PermissionOption]
 
 
@@ -82,6 +82,23 @@ class CommandExecuteParams(AskedParams, frozen=True, kw_only=True):
     name: str
     arguments: str
     """What stands behind the name, as it was written."""
+
+
+class WorkspaceCheckpointParams(AskedParams, frozen=True, kw_only=True):
+    """A scope of the client's is asked for its present state, or to go back to one."""
+
+    registration_id: str
+    scope: ScopeName
+    act: CheckpointAct
+    """`checkpoint`: name the present state and keep it. `restore`: go back to `expected`."""
+    at: CheckpointTime
+    """before_tools, after_tools, move, look, restore."""
+    leaf_id: str | None
+    """The entry it is asked at."""
+    expected: str | None
+    """The version bound to where the leaf stands or goes; to `restore`, the one to go back to."""
+    dry_run: bool
+    """Of `restore`: only say whether it could."""
 
 
 class DialogParams(AskedParams, frozen=True, kw_only=True):
@@ -127,6 +144,7 @@ _RESULT_OF_KIND: dict[QuestionKind, Any] = {
     "tool": ToolAnswer,
     "permission": PermissionAnswer,
     "command": CommandAnswer,
+    "checkpoint": CheckpointAnswer,
     "select": ChoiceAnswer,
     "confirm": ConfirmAnswer,
     "input": TextAnswer,
@@ -142,6 +160,7 @@ _METHOD_OF_KIND: dict[QuestionKind, str] = {
     "tool": "tool/execute",
     "permission": "permission/request",
     "command": "command/execute",
+    "checkpoint": "workspace/checkpoint",
 }
 
 
@@ -154,6 +173,7 @@ class PendingRequest(msgspec.Struct, frozen=True, rename="camel"):
         "tool/execute",
         "permission/request",
         "command/execute",
+        "workspace/checkpoint",
         "ui/select",
         "ui/confirm",
         "ui/input",
@@ -251,7 +271,7 @@ def _method_of(question: Question) -> Any:
 
 def _answer_type(question: Question) -> Any:
     if question.hook is not None:
-        return ANSWER_OF_HOOK[question.hook]
+        return HOOKS[question.hook].answer
     return _RESULT_OF_KIND[question.kind]
 
 

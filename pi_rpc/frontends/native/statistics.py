@@ -4,16 +4,17 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from pi_rpc.core.context_usage import usage_of
+from pi_rpc.core.context_usage import measuring
 from pi_rpc.core.errors import Refused
 from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.projection import Projection, project
-from pi_rpc.core.stats import Share, Tokens, Totals, totals_of
+from pi_rpc.core.stats import Share, Tokens, Totals, counting
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.contexts import limits_at, window_of
+from pi_rpc.frontends.native.histories import leaf_of
 from pi_rpc.frontends.native.method import Method
-from pi_rpc.frontends.native.sessions import leaf_of
 from pi_rpc.frontends.native.shapes import Result, StoredParams
+from pi_rpc.session.moments import in_moments
 from pi_rpc.session.reading import View
 
 Scope = Literal["session", "path", "since"]
@@ -85,19 +86,19 @@ async def stats(connection: Connection, params: SessionStatsParams) -> SessionSt
     tree = view.tree
     leaf_row = leaf_of(view, params.leaf_id)
     scope: Scope = "since" if params.since is not None else params.scope
-    by_branch = None
+    inherited = await view.counted.inherited()
+    context = await _context(connection, view, leaf_row)
+    left = None
     if params.since is not None:
-        path, since_row = tree.path(leaf_row), tree.row_of(params.since)
-        if since_row not in path:
+        since_row = tree.row_of(params.since)
+        if not tree.has_ancestor(leaf_row, since_row):
             raise Refused("not_on_path", "the entry is on another branch", entryId=params.since)
-        totals = totals_of(tree, path[path.index(since_row) + 1 :])
+        totals = await in_moments(counting(tree, tree.path(leaf_row, since_row)))
     elif scope == "path":
-        totals = totals_of(tree, tree.path(leaf_row))
+        totals = await in_moments(counting(tree, tree.path(leaf_row)))
     else:
-        left = view.counted.off_path(leaf_row)
-        by_branch = None if left is None else _part(left)
-        totals = view.counted.totals()
-    inherited = view.counted.inherited()
+        counted = await view.counted.at(leaf_row)
+        totals, left = counted.totals(), counted.off_path()
     return SessionStatsResult(
         **_fields(totals),
         session_id=view.header.session_id,
@@ -105,8 +106,8 @@ async def stats(connection: Connection, params: SessionStatsParams) -> SessionSt
         scope=scope,
         leaf_id=tree.id_or_none(leaf_row),
         breakdown=totals.breakdown,
-        context=_context(connection, view, leaf_row),
-        by_branch=by_branch,
+        context=context,
+        by_branch=None if left is None else _part(left),
         inherited=None if inherited is None else _part(inherited),
         diagnostics=_diagnostics(totals),
     )
@@ -127,14 +128,15 @@ def _diagnostics(totals: Totals) -> list[Diagnostic]:
     return [Diagnostic("warning", "usage_missing", text)]
 
 
-def _context(connection: Connection, view: View, leaf_row: int) -> ContextPart | None:
+async def _context(connection: Connection, view: View, leaf_row: int) -> ContextPart | None:
     window = window_of(connection, view)
     if not window:
         return None
     projection: Projection = view.projection
     if projection.leaf_row != leaf_row:
         projection = project(view.tree, leaf_row, projection.policy)
-    usage = usage_of(projection, window, limits_at(connection, view).reserve_tokens)
+    reserve = limits_at(connection, view).reserve_tokens
+    usage = await in_moments(measuring(projection, window, reserve))
     return ContextPart(
         tokens=usage.tokens,
         percent=usage.percent,

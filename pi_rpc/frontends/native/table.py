@@ -1,7 +1,6 @@
 """Every method and notification of the native protocol, in one list."""
 
 from pi_rpc.core.consultations import (
-    ANSWER_OF_HOOK,
     ChoiceAnswer,
     CommandAnswer,
     ConfirmAnswer,
@@ -9,15 +8,21 @@ from pi_rpc.core.consultations import (
     TextAnswer,
     ToolAnswer,
 )
+from pi_rpc.core.hooks import HOOKS
+from pi_rpc.core.scopes import CheckpointAnswer
 from pi_rpc.frontends.native import (
+    additions,
     agents,
     branches,
     compactions,
     contexts,
     exports,
     finding,
+    hearing,
+    histories,
     life,
     models,
+    permissions,
     preferences,
     registrations,
     serving,
@@ -34,13 +39,17 @@ METHODS: dict[str, Method] = {
     for group in (
         life,
         sessions,
+        hearing,
+        histories,
         finding,
         exports,
         branches,
         contexts,
         compactions,
         agents,
+        additions,
         models,
+        permissions,
         preferences,
         registrations,
         shells,
@@ -58,7 +67,7 @@ REQUESTS: dict[str, ClientRequest] = {
             "hook/call",
             "Take part in an act.",
             serving.HookCallParams,
-            tuple(ANSWER_OF_HOOK.values()),
+            tuple(dict.fromkeys(point.answer for point in HOOKS.values())),
         ),
         ClientRequest(
             "tool/execute",
@@ -78,6 +87,12 @@ REQUESTS: dict[str, ClientRequest] = {
             "Carry out a command of the client.",
             serving.CommandExecuteParams,
             (CommandAnswer,),
+        ),
+        ClientRequest(
+            "workspace/checkpoint",
+            "Name the state of a scope of the client's, or go back to one.",
+            serving.WorkspaceCheckpointParams,
+            (CheckpointAnswer,),
         ),
         ClientRequest("ui/select", "Let the user choose.", serving.UiSelectParams, (ChoiceAnswer,)),
         ClientRequest(

@@ -1,18 +1,18 @@
 """The working directory: how it stands to the leaf, its versions, and files brought back."""
 
-from typing import Literal
-
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from pi_rpc.core.bindings import Bindings
+from pi_rpc.core.bindings import Bindings, EffectKind
 from pi_rpc.core.errors import Failure, Invalid
 from pi_rpc.core.events import Environment, ScopeVerdict, VerdictStatus
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.ports import LeftOut, LeftRunning, PathChangeKind
+from pi_rpc.core.ports.tools import LeftRunning
+from pi_rpc.core.ports.workspace import LeftOut, PathChangeKind
+from pi_rpc.core.scopes import ScopeName, ScopeRestored, ScopeVersion
 from pi_rpc.frontends.native.connection import Connection
 from pi_rpc.frontends.native.method import Method
-from pi_rpc.frontends.native.sessions import page_start
+from pi_rpc.frontends.native.paging import page_start
 from pi_rpc.frontends.native.shapes import Result, SessionParams, StoredParams
 from pi_rpc.session.restoring import Restoring, restore
 from pi_rpc.session.versioning import (
@@ -27,8 +27,6 @@ from pi_rpc.session.versioning import (
 
 VERSIONS_MAX = 1000
 DIFFS_MAX = 5000
-
-EffectKind = Literal["net", "ticket", "mail", "db", "process", "other"]
 
 
 class BoundVersion(Result, frozen=True, kw_only=True):
@@ -97,7 +95,7 @@ async def status(connection: Connection, params: SessionParams) -> WorkspaceStat
         actual=actual,
         kind="none" if session.workspace is None else session.workspace.kind,
         unavailable=None if actual is not None else unavailable,
-        acknowledged=not session.has_drifted,
+        acknowledged=not session.standing.has_drifted,
         processes=await still_running(session),
     )
 
@@ -260,6 +258,11 @@ class WorkspaceRestoreParams(SessionParams, frozen=True, kw_only=True):
     """Only say what would be done."""
     confirm: list[str] = []
     """Files to restore although they were changed since, or not by this session."""
+    scopes: dict[ScopeName, ScopeVersion] | None = None
+    """Versions that scopes of providers are to go to; files go along only when named too.
+
+    Left out, each goes to its version at the entry, unless a version of files or paths are named.
+    """
 
 
 class NotRestored(Result, frozen=True, kw_only=True):
@@ -275,9 +278,12 @@ class WorkspaceRestoreResult(Result, frozen=True, kw_only=True):
     restored: list[str]
     refused: list[NotRestored]
     left: list[NotRestored]
-    version: str
-    safety_version: str
-    """The state before; restore to it to undo."""
+    version: str | None
+    """Null where only scopes were meant."""
+    safety_version: str | None
+    """The state of the files before; restore to it to undo."""
+    scopes: dict[str, ScopeRestored] = {}
+    """What came of each scope of a provider."""
     dry_run: bool
     environment: Environment
 
@@ -285,7 +291,7 @@ class WorkspaceRestoreResult(Result, frozen=True, kw_only=True):
 async def restore_(
     connection: Connection, params: WorkspaceRestoreParams
 ) -> WorkspaceRestoreResult:
-    """Bring files back to a version; the state before is kept and can be gone back to."""
+    """Bring files and scopes back to a version; the state before is kept, to go back to."""
     if params.version is not None and params.leaf_id is not None:
         raise Invalid("name_one", "give either a version or an entry")
     asked = Restoring(
@@ -294,6 +300,7 @@ async def restore_(
         paths=params.paths,
         confirmed=params.confirm,
         dry_run=params.dry_run,
+        scopes=params.scopes,
     )
     done = await restore(connection.host.session(params.session_id), asked)
     return WorkspaceRestoreResult(
@@ -302,6 +309,7 @@ async def restore_(
         left=[NotRestored(path=one.path, reason=one.reason) for one in done.left],
         version=done.version,
         safety_version=done.safety_version,
+        scopes={**done.scopes},
         dry_run=params.dry_run,
         environment=done.environment,
     )
@@ -333,10 +341,11 @@ class WorkspaceRecordEffectParams(SessionParams, frozen=True, kw_only=True):
 
 
 class WorkspaceRecordEffectResult(Result, frozen=True, kw_only=True):
-    """It is written down."""
+    """It is written down, or will be as soon as the calls of a run have their results."""
 
     effect_id: str
-    entry_id: str
+    entry_id: str | None
+    """Null during a run."""
     leaf_id: str | None
 
 
