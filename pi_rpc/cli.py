@@ -1,5 +1,6 @@
 """The command `pi-rpc`: which door, which settings."""
 
+import gc
 import os
 import signal
 import sys
@@ -78,9 +79,13 @@ def _serve(
     # Until the loop takes signals over nothing is live that would want an orderly end.
     signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
     first = None if script_file or os.environ.get("PI_RPC_SCRIPT") else _greet(descriptors)
-    # Only now, with the host answered, what takes its time is loaded.
+    # Only now, with the host answered, what takes its time is loaded. It stays for good: nothing of
+    # it is garbage, so it is not looked through for any, neither meanwhile nor later.
+    gc.disable()
     from pi_rpc.serving import Beginning, serve  # noqa: PLC0415
 
+    gc.freeze()
+    gc.enable()
     beginning = Beginning(descriptors, *(first or (b"", b"")))
     return serve(beginning, os.environ, session_dir, script_file, durability)
 

@@ -109,7 +109,7 @@ def plan_copy(tree: Tree, row: int, position: Position, source_id: str) -> CopyP
         draft = words_of(tree, row)
         row = tree.parent(row)
     path = tree.path(row)
-    kinds = bytes(map(tree.heads.kinds.__getitem__, path))
+    kinds = tree.heads.kinds_of(path)
     kept = path
     if any(kind in kinds for kind in LEFT_BEHIND):
         kept = [step for step, kind in zip(path, kinds, strict=True) if kind not in LEFT_BEHIND]
@@ -170,7 +170,7 @@ def _made(tree: Tree, kept: list[int], leaf_row: int, source_id: str) -> Iterato
             entry = tree.entry(label_row)
             yield Made(label(target_id, entry.object["label"]), entry.timestamp or None)
     name = tree.name()
-    last = bytes(map(tree.heads.kinds.__getitem__, kept)).rfind(Kind.SESSION_INFO)
+    last = tree.heads.kinds_of(kept).rfind(Kind.SESSION_INFO)
     if name != (name_in(tree.entry(kept[last]).object) if last >= 0 else None):
         yield Made(session_info(name or ""), None)
     if kept:

@@ -7,33 +7,15 @@ Promises
 
 from array import array
 from collections.abc import Iterator
-from typing import Literal
 
 from pi_rpc.core.heads import Heads
+from pi_rpc.core.stretches import ASCENDING_MAX, ascending
 
 NONE = -1
 """No row; as a parent, what stands above every root."""
 
 CHAIN_ROWS = 64
 """Rows that are taken at once where each hangs below the one before it."""
-
-LONG_CHAIN_ROWS = 512
-"""The same for long histories without a branch."""
-
-_ORDER: Literal["little", "big"] = "little" if array("H", [1]).tobytes()[0] else "big"
-"""How this machine orders the bytes of a number."""
-
-_STEPS = int.from_bytes(array("i", range(LONG_CHAIN_ROWS)).tobytes(), _ORDER)
-_ONES = int.from_bytes(array("i", [1] * LONG_CHAIN_ROWS).tobytes(), _ORDER)
-
-
-def _ascending(start: int, count: int) -> "array[int]":
-    """So many numbers from `start` on, at most LONG_CHAIN_ROWS."""
-    if start < 0:
-        return array("i", range(start, start + count))
-    # As one long number it takes a tenth of the time, and millions of rows pass here.
-    numbers = (_STEPS + start * _ONES).to_bytes(4 * LONG_CHAIN_ROWS, _ORDER)
-    return array("i", numbers)[:count]
 
 
 class Children:
@@ -86,7 +68,7 @@ class Children:
         for column in (self._first, self._last, self._next):
             column.extend(more)
         while start < end:
-            stop = min(start + LONG_CHAIN_ROWS, end)
+            stop = min(start + ASCENDING_MAX, end)
             if not self._learn_chain(start, stop):
                 stop = min(start + CHAIN_ROWS, end)
                 if not self._learn_chain(start, stop):
@@ -97,12 +79,12 @@ class Children:
     def _learn_chain(self, start: int, stop: int) -> bool:
         """Take rows of which each hangs below the one before it, and only it; whether they are."""
         count = stop - start
-        if self._heads.parents[start:stop] != _ascending(start - 1, count):
+        if self._heads.parents[start:stop] != ascending(start - 1, count):
             return False
         if self._last[start:stop].count(NONE) != count:
             return False
         # The rows are the places of their parents.
-        self._first[start:stop] = self._last[start:stop] = _ascending(start, count)
+        self._first[start:stop] = self._last[start:stop] = ascending(start, count)
         return True
 
     def _learn_singly(self, start: int, stop: int) -> None:
@@ -142,7 +124,7 @@ class Tips:
         while start < end:
             self._add(start)
             start += 1
-            stop = min(start + LONG_CHAIN_ROWS, end)
+            stop = min(start + ASCENDING_MAX, end)
             if not self._is_chain(start, stop):
                 stop = min(start + CHAIN_ROWS, end)
             if start < stop and self._is_chain(start, stop):
@@ -159,7 +141,7 @@ class Tips:
         """Whether all of them and the row before are visible, each below the one before it."""
         kinds = self._heads.kinds[start - 1 : stop]
         return (
-            self._heads.parents[start:stop] == _ascending(start - 1, stop - start)
+            self._heads.parents[start:stop] == ascending(start - 1, stop - start)
             and self._bears.find(1, start - 1, stop) == -1
             and len(kinds.translate(None, self._invisible)) == len(kinds)
         )

@@ -8,6 +8,7 @@ import msgspec
 
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.selection import entry_or_none
+from pi_rpc.core.stretches import climb
 from pi_rpc.core.tree import ROOT, Tree
 
 THINKING_OFF = "off"
@@ -59,19 +60,24 @@ def _chosen(
     tree: Tree, row: int, end: int, sought: set[Kind]
 ) -> tuple[ModelChoice | None, str | None]:
     """What is chosen from a row up to below another; what is found is sought no more."""
-    kinds, parents = tree.heads.kinds, tree.heads.parents
+    kinds = tree.heads.kinds
     model: ModelChoice | None = None
     level: str | None = None
-    while row != end and sought:
-        if kinds[row] in sought:
-            said_model, said_level = choices_of(tree, row)
+    for stretch in climb(tree.heads.parents, row, end):
+        beyond = stretch.stop
+        while sought:
+            beyond = max(kinds.rfind(kind, stretch.start, beyond) for kind in sought)
+            if beyond == -1:
+                break
+            said_model, said_level = choices_of(tree, beyond)
             if said_model is not None:
                 model = said_model
                 sought -= MODEL_KINDS
             if said_level is not None:
                 level = said_level
                 sought.discard(Kind.THINKING_LEVEL_CHANGE)
-        row = parents[row]
+        if not sought:
+            break
     return model, level
 
 

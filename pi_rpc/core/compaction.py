@@ -115,7 +115,7 @@ class CompactionPlan(msgspec.Struct, frozen=True, dict=True):
     def speaking(self, rows: list[int]) -> list[int]:
         """The rows of a range that say something beside what system messages say."""
         kinds = self.projection.tree.heads.kinds
-        telling = bytes(map(kinds.__getitem__, rows)).translate(_TELLING)
+        telling = self.projection.tree.heads.kinds_of(rows).translate(_TELLING)
         may_speak = compress(rows, telling)
         edits = self.projection.selection.edits
         if not edits and _PERHAPS not in telling:

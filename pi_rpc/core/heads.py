@@ -16,8 +16,12 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import compress
 
 import msgspec
+
+from pi_rpc.core.stretches import stretches
 
 _PLAIN_ID = re.compile(r"[0-9a-f]{8}\Z", re.ASCII)
 _BLANK = bytes(4)
@@ -25,6 +29,11 @@ UNSORTED_ROWS_MAX = 8192
 """So many rows are looked through in a few microseconds."""
 BLOCK_ROWS = 1 << 16
 """So many ids are sorted at once."""
+
+
+@cache
+def _marking(kinds: frozenset[int]) -> bytes:
+    return bytes(kind in kinds for kind in range(256))
 
 
 def is_plain_id(entry_id: str) -> bool:
@@ -70,14 +79,21 @@ class Heads:
         odd = self._odd_ids.get(row)
         return self._ids[row * 4 : row * 4 + 4].hex() if odd is None else odd
 
-    def ids_of(self, rows: Iterable[int]) -> list[str]:
+    def ids_of(self, rows: list[int]) -> list[str]:
         """The ids of rows that there are; of many, sooner than one by one."""
         if self._odd_ids:
             return [self.id_of(row) for row in rows]
-        with memoryview(self._ids) as ids, ids.cast("I") as numbers:
-            chosen = array("I", map(numbers.__getitem__, rows))
+        ids = b"".join(self._ids[one.start * 4 : one.stop * 4] for one in stretches(rows))
         # One text of all of them, parted into theirs: nothing is done for each by itself.
-        return chosen.tobytes().hex(" ", 4).split()
+        return ids.hex(" ", 4).split()
+
+    def kinds_of(self, rows: list[int]) -> bytes:
+        """The kinds of rows, a byte each."""
+        return b"".join(self.kinds[one.start : one.stop] for one in stretches(rows))
+
+    def of_kinds(self, rows: list[int], kinds: frozenset[int]) -> list[int]:
+        """Those rows that are of certain kinds."""
+        return list(compress(rows, self.kinds_of(rows).translate(_marking(kinds))))
 
     def row_of(self, entry_id: str) -> int | None:
         """The row an id names; None when there is none."""

@@ -381,11 +381,11 @@ class Projection:
         return fold(said, self.policy.honours_replace)
 
     def _system_rows(self) -> list[int]:
-        kinds, rows, changes = self.tree.heads.kinds, self.selection.rows, self._reader.changes
+        rows, changes = self.selection.rows, self._reader.changes
         start, at_changes = self._bearers_looked_at
         if at_changes != changes:
             self._bearers, start = [], 0
-        self._bearers += [row for row in rows[start:] if kinds[row] in SYSTEM_BEARERS]
+        self._bearers += self.tree.heads.of_kinds(rows[start:], SYSTEM_BEARERS)
         self._bearers_looked_at = (len(rows), changes)
         return self._bearers
 

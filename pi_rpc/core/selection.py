@@ -14,6 +14,7 @@ import msgspec
 
 from pi_rpc.core.context_messages import is_replacement
 from pi_rpc.core.entries import Entry, Kind
+from pi_rpc.core.stretches import climb
 from pi_rpc.core.tree import ROOT, Tree
 
 Mode = Literal["none", "range", "retain_none", "boundary_missing"]
@@ -54,15 +55,8 @@ def select(tree: Tree, leaf_row: int) -> Selection:
 
     A compaction that cannot be read is passed over, so that what it stood for is not lost.
     """
-    kinds, parents = tree.heads.kinds, tree.heads.parents
-    after: list[int] = []
-    row = leaf_row
-    while row != ROOT:
-        if kinds[row] == Kind.COMPACTION and entry_or_none(tree, row) is not None:
-            break
-        after.append(row)
-        row = parents[row]
-    after.reverse()
+    row = _last_compaction(tree, leaf_row)
+    after = tree.path(leaf_row, row)
     mode: Mode = "none"
     kept: list[int] = []
     head: list[int] = []
@@ -71,10 +65,20 @@ def select(tree: Tree, leaf_row: int) -> Selection:
         head = [row]
     rows = head + kept + after
     edits: dict[int, int] = {}
-    for edit_row in rows:
-        if kinds[edit_row] == Kind.CONTEXT_EDIT:
-            note_edit(tree, edit_row, edits)
+    for edit_row in tree.heads.of_kinds(rows, frozenset({Kind.CONTEXT_EDIT})):
+        note_edit(tree, edit_row, edits)
     return Selection(leaf_row, row, mode, len(kept), rows, edits)
+
+
+def _last_compaction(tree: Tree, leaf_row: int) -> int:
+    """The deepest compaction of a path that can be read, ROOT for none."""
+    kinds = tree.heads.kinds
+    for stretch in climb(tree.heads.parents, leaf_row, ROOT):
+        beyond = stretch.stop
+        while (beyond := kinds.rfind(Kind.COMPACTION, stretch.start, beyond)) != -1:
+            if entry_or_none(tree, beyond) is not None:
+                return beyond
+    return ROOT
 
 
 def _kept_range(tree: Tree, compaction_row: int) -> tuple[Mode, list[int]]:

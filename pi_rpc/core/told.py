@@ -14,8 +14,8 @@ from pi_rpc.core.messages import JsonObject
 from pi_rpc.core.projection import SILENT_KINDS, Projection
 from pi_rpc.core.transcript import parts_of, parts_of_lines
 
-NEVER_TOLD = SILENT_KINDS | {Kind.SYSTEM}
-"""Kinds that a summariser is never told of: they say nothing, or a checkpoint says it."""
+EVER_TOLD = frozenset(Kind) - SILENT_KINDS - {Kind.SYSTEM}
+"""Kinds that a summariser may be told of: others say nothing, or a checkpoint says it."""
 
 MOMENT_ROWS = 64
 """Rows that are decoded in a moment."""
@@ -24,10 +24,9 @@ MOMENT_ROWS = 64
 class Told:
     """What some rows of a projection say, in order; system messages are left out."""
 
-    def __init__(self, projection: Projection, rows: Sequence[int]) -> None:
-        kinds = projection.tree.heads.kinds
+    def __init__(self, projection: Projection, rows: list[int]) -> None:
         self._projection = projection
-        self._rows = [row for row in rows if kinds[row] not in NEVER_TOLD]
+        self._rows = projection.tree.heads.of_kinds(rows, EVER_TOLD)
         self._files: FileLists | None = None
 
     def __iter__(self) -> Iterator[JsonObject]:

@@ -11,6 +11,7 @@ Promises
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from operator import ge
 
 from pi_rpc.core.children import NONE, Children, Tips
@@ -19,6 +20,7 @@ from pi_rpc.core.entries import Entry, Kind, stand_in
 from pi_rpc.core.errors import Damaged, Missing
 from pi_rpc.core.heads import Heads
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.stretches import climb
 
 ROOT = NONE
 """The row above every root: where the leaf stands before the first entry."""
@@ -173,13 +175,8 @@ class Tree:
 
     def path(self, row: int, above: int = ROOT) -> list[int]:
         """Rows from the root, or from below an ancestor of it, to `row`; empty for ROOT."""
-        parents = self.heads.parents
-        rows = []
-        while row != above:
-            rows.append(row)
-            row = parents[row]
-        rows.reverse()
-        return rows
+        upward = list(climb(self.heads.parents, row, above))
+        return list(chain.from_iterable(reversed(upward)))
 
     def has_ancestor(self, row: int, ancestor: int) -> bool:
         """Whether `ancestor` lies on the path of `row`, itself included.

@@ -59,8 +59,9 @@ async def navigate(
     """
     session.refuse_unless_quiet()
     session.refuse_unless_writable()
-    session.tree.row_or_root(target_id)
-    wish, label_text, given = await _as_hooks_want(session, target_id, label_text, wish)
+    given = None
+    if session.tree.row_or_root(target_id) != session.leaf_row:
+        wish, label_text, given = await _as_hooks_want(session, target_id, label_text, wish)
     with session.acting("navigate"):
         tree = session.tree
         target_row = tree.row_or_root(target_id)

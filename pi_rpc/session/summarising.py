@@ -2,7 +2,7 @@
 
 Promises
 - Nothing is written before the summary is whole; a stop or a failure leaves the leaf where it was.
-- A branch on which nothing was told to a model gives no entry.
+- A branch on which nothing was told to a model gives no entry, unless a hook says something of it.
 """
 
 import msgspec
@@ -47,8 +47,8 @@ async def branch_summary(
 ) -> Body | None:
     """The entry that tells what came of a branch below its ancestor; None when nothing was said.
 
-    With `given` a hook has said it, and no model is asked. Raises Refused `no_model`, Stopped
-    `aborted`, Outside `summary_failed`.
+    With `given` a hook has said it, and no model is asked, even of a branch where nothing was said.
+    Raises Refused `no_model`, Stopped `aborted`, Outside `summary_failed`.
     """
     if session.chosen.model is None and given is None:
         raise Refused("no_model", "no model is chosen, and none is usable by itself")
@@ -58,15 +58,15 @@ async def branch_summary(
     window = window_of(session)
     room = Room(window, limits_of(session).reserve_tokens, session.around.policy)
     budget = (window or WINDOW_WHEN_UNKNOWN) - session.chosen.compaction.branch_reserve_tokens
-    rounds = await in_moments(
-        branch_rounds(told, room, budget, wish.focus, wish.replaces_instructions)
-    )
-    if rounds is None:
-        return None
-    if given is None:
-        made = await ask_for_summary(session, rounds, stop)
-    else:
+    if given is not None:
         made = Summarised(given, None, 0)
+    else:
+        rounds = await in_moments(
+            branch_rounds(told, room, budget, wish.focus, wish.replaces_instructions)
+        )
+        if rounds is None:
+            return None
+        made = await ask_for_summary(session, rounds, stop)
     files = _files_of_summaries(session, own_rows).with_more(await in_moments(told.files()))
     own: JsonObject = {
         "v": 1,

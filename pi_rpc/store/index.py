@@ -1,6 +1,6 @@
 """A derived index beside a session file, so that opening it again needs no look at every line.
 
-It holds the heads, offsets and lengths of the rows as fixed records, and what was odd in the file.
+It holds offsets, lengths and heads of the rows column by column, and what was odd in the file.
 It is a cache: deleting it is harmless, and where it disagrees with the file in anything that is
 checked (identity, size, time, first and last bytes, its own checksum, machine order) it is as if it
 were not there.
@@ -14,6 +14,7 @@ from array import array
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -23,11 +24,12 @@ from pi_rpc.core.events import Diagnostic
 from pi_rpc.core.heads import Columns
 from pi_rpc.store.disk import temporary_beside, write_all
 
-_MAGIC = b"pi-rpc index 1\n\0"
+_MAGIC = b"pi-rpc index 2\n\0"
 _HEADER = struct.Struct("=16s4sIQQQQqQ16s16s")
 """Magic, byte order, checksum, rows, bytes of the rest, covered bytes, device and inode mixed,
 modification time, lines, digest of the file's first and of its last covered bytes."""
-_ROW_BYTES = 24
+_ROW_BYTES = 8 + 4 + 4 + 4 + 1
+"""Offset, length, parent, id and kind: a column each, in this order."""
 _WINDOW_BYTES = 4096
 _ORDER = sys.byteorder.encode()[:4].ljust(4)
 
@@ -86,18 +88,18 @@ def _decoded(stored: bytes, fd: int, state: os.stat_result) -> Index | None:
     rest = msgspec.convert(decode(stored[end:]), _Rest)
     if rest.has_orphans and state.st_size > covered:
         return None
-    table = stored[begin:end]
-    words, longs = array("I", table), array("Q", table)
+    table = memoryview(stored)[begin:end]
+    lengths_at, parents_at, ids_at, kinds_at = (rows * width for width in (8, 12, 16, 20))
     return Index(
         columns=Columns(
-            ids=words[0::6].tobytes(),
-            parents=array("i", words[1::6].tobytes()),
-            kinds=words[5::6].tobytes()[_LOW_BYTE::4],
+            ids=bytes(table[ids_at:kinds_at]),
+            parents=_column("i", table[parents_at:ids_at]),
+            kinds=bytes(table[kinds_at:]),
             odd_ids=dict(rest.odd_ids),
             shadowed=frozenset(rest.shadowed),
         ),
-        offsets=longs[1::3],
-        lengths=words[4::6],
+        offsets=_column("Q", table[:lengths_at]),
+        lengths=_column("I", table[lengths_at:parents_at]),
         covered=covered,
         lines=lines,
         header_offset=rest.header[0],
@@ -107,21 +109,17 @@ def _decoded(stored: bytes, fd: int, state: os.stat_result) -> Index | None:
     )
 
 
-_LOW_BYTE = 0 if sys.byteorder == "little" else 3
+def _column(code: Literal["i", "I", "Q"], stored: memoryview) -> "array[int]":
+    column = array(code)
+    column.frombytes(stored)
+    return column
 
 
 def write_index(session_file: Path, fd: int, index: Index) -> bool:
     """Write the index, whole or not at all; whether it could be written."""
     rows = len(index.offsets)
-    words = array("I", bytes(rows * _ROW_BYTES))
-    words[0::6] = array("I", index.columns.ids)
-    words[1::6] = array("I", index.columns.parents.tobytes())
-    words[4::6] = index.lengths
-    kinds = bytearray(rows * 4)
-    kinds[_LOW_BYTE::4] = index.columns.kinds
-    words[5::6] = array("I", bytes(kinds))
-    longs = array("Q", words.tobytes())
-    longs[1::3] = index.offsets
+    columns = index.columns
+    by_row = (index.offsets, index.lengths, columns.parents, columns.ids, columns.kinds)
     rest = encode(
         msgspec.to_builtins(
             _Rest(
@@ -133,7 +131,7 @@ def write_index(session_file: Path, fd: int, index: Index) -> bool:
             )
         )
     )
-    body = longs.tobytes() + rest
+    body = b"".join((*map(bytes, by_row), rest))
     target = index_path(session_file)
     # Where nothing may be written the next opening takes longer, and that is all.
     with suppress(OSError), temporary_beside(target) as (target_fd, temporary):

@@ -14,7 +14,7 @@ from pi_rpc.store.disk import BLOCK_BYTES, LINE_BYTES_MAX
 from pi_rpc.store.index import window_digests
 
 
-class FileMark(msgspec.Struct, frozen=True, array_like=True):
+class FileMark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a file was when it was read, and how much of it was."""
 
     device: int

@@ -202,7 +202,7 @@ class Summary:
             self.first_message = text[:FIRST_MESSAGE_CHARACTERS_MAX] or None
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _Kept(msgspec.Struct, array_like=True, gc=False):
     """A summary as the cache holds it."""
 
     mark: FileMark
@@ -219,13 +219,16 @@ _encoder = msgspec.json.Encoder()
 class FileSummary:
     """The summary of a file, and how far it was read; it goes on where it stopped."""
 
-    def __init__(self) -> None:
-        self.summary = Summary()
-        self.mark: FileMark | None = None
+    __slots__ = ("_kept", "_listing", "_summary", "mark")
+
+    def __init__(self, kept: _Kept | None = None) -> None:
+        self.mark: FileMark | None = None if kept is None else kept.mark
         """Of what was read; None before anything was."""
-        self._listing: SessionListing | None = None
+        self._summary: Summary | None = None
+        """What was read; None before anything was, and as long as the cache's word is enough."""
+        self._listing: SessionListing | None = None if kept is None else kept.listing
         """Holds: what is listed of the file as it was read; None until it is wanted."""
-        self._kept: _Kept | None = None
+        self._kept = kept
         """What the cache said of it, as long as nobody reads on."""
 
     def is_of(self, state: os.stat_result) -> bool:
@@ -234,42 +237,32 @@ class FileSummary:
 
     def listing(self, file: str) -> SessionListing | None:
         """What a picker shows of the file that was read."""
-        if self._listing is None and self.mark is not None:
-            self._listing = self.summary.listing(file, self.mark.mtime_ns / 1e6)
+        if self._listing is None and self._summary is not None and self.mark is not None:
+            self._listing = self._summary.listing(file, self.mark.mtime_ns / 1e6)
         return self._listing
 
     def read(self, file: str, buffer: bytearray) -> None:
         """Read to the end of the file. Raises Failure when it is no session or cannot be read."""
         fd = open_regular(Path(file), writable=False)
-        self._expand()
-        self._listing = None
+        summary = self._expanded()
+        self._listing = self._kept = None
         try:
             state = os.fstat(fd)
             if self.mark is None or not starts_as(fd, state, self.mark):
-                self.summary, self.mark = Summary(), None
-            covered = self._read(fd, 0 if self.mark is None else self.mark.covered, buffer)
+                summary, self.mark = Summary(), None
+            self._summary = summary
+            start = 0 if self.mark is None else self.mark.covered
+            covered = _read_on(fd, start, summary, buffer)
             self.mark = mark_of(fd, state, covered)
         except OSError as error:
             raise Invalid("not_a_session", str(error)) from error
         finally:
             os.close(fd)
 
-    def _read(self, fd: int, covered: int, buffer: bytearray) -> int:
-        for block, end in chunks_from(fd, covered, buffer):
-            if block.endswith(b"\n", 0, end):
-                self.summary.take_all(block, end)
-                covered += end
-            # A line without a newline counts if it is whole; else it may still grow, and is read
-            # again.
-            elif _is_whole(rest := bytes(block[:end])):
-                self.summary.take(rest)
-                covered += end
-        return covered
-
     def as_bytes(self, file: str) -> bytes | None:
-        """The summary for the cache; None when there is nothing to keep."""
-        summary, listing = self.summary, self.listing(file)
-        if listing is None or self.mark is None:
+        """The summary for the cache; None when there is nothing to keep that it did not say."""
+        summary, listing = self._summary, self.listing(file)
+        if listing is None or summary is None or self.mark is None:
             return None
         has_words = summary.first_message is not None
         kept = _Kept(self.mark, listing, has_words, summary.latest_ms)
@@ -289,24 +282,33 @@ class FileSummary:
                 kept = msgspec.convert(decode(stored), _Kept)
             except (msgspec.MsgspecError, Damaged):
                 return None
-        if kept.listing.file != file:
-            return None
-        found = cls()
-        found.mark, found._listing, found._kept = kept.mark, kept.listing, kept
-        return found
+        return cls(kept) if kept.listing.file == file else None
 
-    def _expand(self) -> None:
-        """Make of what the cache said what can be read on."""
+    def _expanded(self) -> Summary:
+        """What was read, as what can be read on."""
         if self._kept is None:
-            return
-        summary, listing = self.summary, self._kept.listing
+            return self._summary or Summary()
+        summary, listing = Summary(), self._kept.listing
         summary.header = Header(
             listing.session_id, listing.created, listing.cwd, listing.parent_session
         )
         summary.message_count, summary.name = listing.message_count, listing.name
         summary.first_message = listing.first_message if self._kept.has_words else None
         summary.latest_ms = self._kept.latest_ms
-        self._kept = None
+        return summary
+
+
+def _read_on(fd: int, covered: int, summary: Summary, buffer: bytearray) -> int:
+    """Read a file on to its end; how much of it was read for good then."""
+    for block, end in chunks_from(fd, covered, buffer):
+        if block.endswith(b"\n", 0, end):
+            summary.take_all(block, end)
+            covered += end
+        # A line without a newline counts if it is whole; else it may still grow, and is read again.
+        elif _is_whole(rest := bytes(block[:end])):
+            summary.take(rest)
+            covered += end
+    return covered
 
 
 def _is_whole(line: bytes) -> bool:

@@ -5,14 +5,15 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pi_rpc.core.children import CHAIN_ROWS, LONG_CHAIN_ROWS, NONE, Children, Tips
+from pi_rpc.core.children import CHAIN_ROWS, NONE, Children, Tips
 from pi_rpc.core.heads import Columns, Heads, cut_circles
+from pi_rpc.core.stretches import ASCENDING_MAX
 
 VISIBLE, SILENT = 1, 2
 
 _chains = st.lists(
     st.tuples(
-        st.one_of(st.integers(1, 2 * CHAIN_ROWS + 3), st.just(LONG_CHAIN_ROWS + 5)),
+        st.one_of(st.integers(1, 2 * CHAIN_ROWS + 3), st.just(ASCENDING_MAX + 5)),
         st.one_of(st.none(), st.integers(0, 400)),
         st.sampled_from([VISIBLE, VISIBLE, SILENT]),
     ),

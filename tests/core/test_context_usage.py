@@ -60,6 +60,21 @@ def test_a_trusted_usage_is_the_total_and_names_its_reply() -> None:
     assert (found.method, found.usage_entry_id, found.percent) == ("usage", "a", 71 / 1000 * 100)
 
 
+@pytest.mark.parametrize(
+    ("last", "percent"), [(77, 0.77), (333, 3.3300000000000005), (700, 7.000000000000001)]
+)
+def test_a_percentage_is_not_rounded(last: int, percent: float) -> None:
+    first = assistant("a", usage={"totalTokens": 50})
+    found = usage(chain(user("u"), first, assistant("b", usage={"totalTokens": last})), 10_000)
+    assert (found.tokens, found.percent) == (last, percent)
+
+
+def test_what_a_command_put_out_after_the_last_answer_may_be_more_than_the_window() -> None:
+    shell = message("b", "bashExecution", command="ls", output="x" * 80_000)
+    found = usage(chain(user("u"), assistant("a", usage={"totalTokens": 100}), shell), 10_000)
+    assert (found.tokens, found.percent, found.method) == (20_101, 201.01, "usage")
+
+
 def test_without_any_usage_the_estimate_counts() -> None:
     found = usage(chain(user("u", "x" * 20)))
     assert (found.tokens, found.method, found.percent) == (5, "estimate", 0.5)

@@ -1,6 +1,7 @@
 """The head of every entry, as columns."""
 
 from array import array
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def test_an_id_names_the_first_row_that_has_it(drawn: list[str]) -> None:
     for entry_id in drawn:
         heads.append(entry_id, len(heads) - 1, Kind.USER)
     assert [heads.id_of(row) for row in range(len(heads))] == drawn
-    assert heads.ids_of(range(len(heads))) == drawn
+    assert heads.ids_of(list(range(len(heads)))) == drawn
     for row, entry_id in enumerate(drawn):
         first = drawn.index(entry_id)
         assert heads.row_of(entry_id) == first
@@ -135,3 +136,18 @@ def test_a_hundred_thousand_rows_take_less_than_a_megabyte() -> None:
     columns = heads.columns()
     held = len(columns.ids) + columns.parents.itemsize * len(columns.parents) + len(columns.kinds)
     assert held == 9 * 1000
+
+
+@given(
+    st.lists(st.sampled_from((Kind.USER, Kind.ASSISTANT, Kind.LABEL)), max_size=40), st.randoms()
+)
+def test_rows_of_certain_kinds_are_found_among_some(kinds: list[Kind], random: Random) -> None:
+    heads = Heads()
+    for row, kind in enumerate(kinds):
+        heads.append(f"{row:08x}", row - 1, kind)
+    some = random.sample(range(len(kinds)), len(kinds) // 2)
+    for rows in (some, sorted(some)):
+        assert heads.kinds_of(rows) == bytes(kinds[row] for row in rows)
+        assert heads.of_kinds(rows, frozenset({Kind.USER, Kind.LABEL})) == [
+            row for row in rows if kinds[row] != Kind.ASSISTANT
+        ]

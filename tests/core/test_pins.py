@@ -46,6 +46,15 @@ def test_a_pin_says_what_an_edit_left() -> None:
     assert [one.text for one in carried] == ["other"]
 
 
+def test_a_pin_is_of_the_entry_it_names_whatever_else_speaks_as_the_user() -> None:
+    instructions = entry("custom_message", "i", customType="t", content="Rules of the project.")
+    tree = tree_of(
+        chain(instructions, user("f", "Rules again."), user("u", "Mend it."), pin("p", "u"))
+    )
+    carried = words_to_carry(pins_at(tree, tree.row_of("p")), [])
+    assert [(one.entry_id, one.text) for one in carried] == [("u", "Mend it.")]
+
+
 def test_words_of_kept_entries_are_not_carried() -> None:
     tree = tree_of(chain(user("u", "one"), user("v", "two"), pin("p", "u"), pin("q", "v")))
     carried = words_to_carry(pins_at(tree, tree.row_of("q")), [tree.row_of("v")])

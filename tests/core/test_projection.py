@@ -58,6 +58,17 @@ def test_a_compaction_comes_first_then_what_it_kept_then_what_came_after(policy:
 
 
 @BOTH
+def test_of_two_compactions_of_one_context_the_one_on_the_path_counts(policy: Policy) -> None:
+    # A pass whose end was not heard of, and the same pass made again.
+    lost = compaction("l", "a") | {"parentId": "c"}
+    tree = tree_of([*chain(user("u"), user("a"), user("c"), compaction("k", "c"), user("e")), lost])
+    assert told(tree, "e", policy) == ["K", "c", "e"]
+    made = chain(user("u"), user("a"), user("c"), compaction("k", "c"), user("e"))
+    again = tree_of([*made[:3], lost, *made[3:]])
+    assert told(again, "e", policy) == ["K", "c", "e"]
+
+
+@BOTH
 def test_a_checkpoint_replaces_the_system_messages_before_it(policy: Policy) -> None:
     checkpoint = {"role": "system", "content": "CHK", "timestamp": 1}
     tree = tree_of(

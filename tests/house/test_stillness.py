@@ -224,6 +224,26 @@ def test_the_early_answer_is_the_one_the_table_gives(
     assert json.loads(told.stdout) == json.loads(early)
 
 
+def test_what_a_start_loads_is_not_looked_through_for_garbage(tmp_path: Path) -> None:
+    served_and_counted = (
+        "import gc, sys; from pi_rpc.cli import main; status = main(['serve']);"
+        " print(status, gc.isenabled(), gc.get_freeze_count(), file=sys.stderr)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", served_and_counted],
+        input=INITIALIZE,
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
+        timeout=30,
+        check=True,
+    )
+    status, is_enabled, frozen = told.stderr.splitlines()[-1].split()
+    assert (status, is_enabled) == (b"0", b"True")
+    # There are some 40,000 objects; a daemon that freezes nothing has none.
+    assert int(frozen) > 10_000
+
+
 def test_a_start_loads_nothing_that_serving_does_not_need(tmp_path: Path) -> None:
     told = started_and_asked(tmp_path)
     assert '"id":2,"result"' in told

@@ -7,15 +7,24 @@ in the recorded order. What is told then is written in the words of the recordin
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
+import pytest
 
 from pi_rpc.core import events
+from pi_rpc.core.errors import Busy, Failure
 from pi_rpc.core.events import Event
-from pi_rpc.core.messages import ToolCall, ToolDeclaration, ToolOutcome, text_block, text_of
+from pi_rpc.core.messages import (
+    ToolCall,
+    ToolDeclaration,
+    ToolOutcome,
+    Usage,
+    text_block,
+)
 from pi_rpc.core.ports.tools import CallContext, Effect
 from pi_rpc.core.reply import (
     BlockDelta,
@@ -26,7 +35,7 @@ from pi_rpc.core.reply import (
     ReplyStarted,
 )
 from pi_rpc.core.retrying import kind_of
-from pi_rpc.frontends.native.notifications import NOTIFICATION_OF
+from pi_rpc.session.condensing import compact, configure
 from pi_rpc.session.host import Host
 from pi_rpc.session.prompting import (
     abort,
@@ -38,7 +47,8 @@ from pi_rpc.session.prompting import (
 )
 from pi_rpc.session.session import Session
 from pi_rpc.session.shell import run_shell, stop_shells
-from tests.session.living import WAIT_S, Door, Ear, Part
+from tests.parity.compactions import Compactions, End, RecordedSpeaker, Words, compactions_of
+from tests.session.living import WAIT_S, Door, Ear, Part, Speaker
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -54,6 +64,13 @@ class Order(msgspec.Struct):
     """Commands with `> `, events without; a door where a reply or a tool is held for a command."""
     replies: list[list[Part]]
     tools: dict[str, "RecordedTool"]
+    compactions: Compactions | None = None
+
+    def speaker(self) -> Speaker:
+        """The model that says the replies."""
+        if self.compactions is None:
+            return Speaker(*self.replies)
+        return RecordedSpeaker(self.replies, self.compactions)
 
 
 class RecordedTool:
@@ -66,6 +83,7 @@ class RecordedTool:
         self.declaration = ToolDeclaration(name, f"the tool {name}", {"type": "object"})
         self.ends: dict[str, anyio.Event] = {}
         self.is_error: dict[str, bool] = {}
+        self.results: dict[str, str] = {}
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolOutcome:
         ended = self.ends.setdefault(call.id, anyio.Event())
@@ -78,17 +96,21 @@ class RecordedTool:
             tasks.start_soon(heed_stop)
             await ended.wait()
             tasks.cancel_scope.cancel()
-        return ToolOutcome([text_block("done")], self.is_error.get(call.id, True))
+        text = self.results.get(call.id, "done")
+        return ToolOutcome([text_block(text)], self.is_error.get(call.id, True))
 
 
 def read(scenario: str) -> Order:
     """The order of a scenario, with the replies and tools it was made of."""
-    text = (RECORDINGS / scenario / "order.txt").read_text(encoding="utf-8")
+    folder = RECORDINGS / scenario
+    text = (folder / "order.txt").read_text(encoding="utf-8")
     raw = [line for line in text.split("\n") if line and not line.startswith(("<", "# exit"))]
+    commands = _whole_commands(folder, [line for line in raw if line.startswith(">")])
     called = _tool_names(raw)
-    order = Order(
-        [], [], {name: RecordedTool(name) for name in set(called) if name != "nosuchtool"}
-    )
+    tools = {name: RecordedTool(name) for name in set(called) if name != "nosuchtool"}
+    order = Order([], [], tools, compactions_of(folder))
+    words = Words(folder / "session.jsonl") if order.compactions is not None else None
+    ends = iter(order.compactions.ends if order.compactions is not None else ())
     parts: list[Part] | None = None
     stop = ""
     for line in (line.removeprefix("  ") for line in raw):
@@ -98,16 +120,23 @@ def read(scenario: str) -> Order:
                 parts.append(door)
                 order.lines.append(door)
             if line.startswith(">"):
-                order.lines.append(line)
+                order.lines.append(next(commands))
+            continue
+        if line.startswith("compaction_end"):
+            order.lines.append(_compaction_end(line, next(ends)))
             continue
         if line.startswith("message_start assistant"):
             parts, stop = [ReplyStarted()], line
         elif parts is not None:
             update = _UPDATE.match(line)
             if update:
-                parts += _parts(update, called, len(order.replies))
+                number = len(order.replies)
+                if words is not None and update[1] == "toolcall" and update[2] == "start":
+                    result = words.results.pop(0)
+                    tools[called[0]].results[f"call-{number}-{update[3]}"] = result
+                parts += _parts(update, called, number, words)
             elif line.startswith("message_end assistant"):
-                _end(parts, stop, line)
+                _end(parts, stop, line, words, len(order.replies))
                 # Of a run stopped before it asked, nobody was asked.
                 if "stop=aborted" not in stop:
                     order.replies.append(parts)
@@ -121,37 +150,66 @@ def _tool_names(lines: list[str]) -> list[str]:
     return [line.split()[1] for line in lines if line.startswith("  tool_execution_start")]
 
 
-def _parts(update: re.Match[str], called: list[str], number: int) -> Iterator[Part]:
+def _whole_commands(folder: Path, cut: list[str]) -> Iterator[str]:
+    """The commands with what the lines of the order have cut short."""
+    path = folder / "commands.jsonl"
+    if not path.exists():
+        yield from cut
+        return
+    for line, stored in zip(cut, path.read_bytes().splitlines(), strict=True):
+        told = json.loads(stored)
+        whole = f"> {told.pop('type')} {json.dumps(told)}"
+        assert whole.startswith(line)
+        yield whole
+
+
+def _compaction_end(line: str, end: End) -> str:
+    reason = re.search(r'"reason": "(\w+)"', line)
+    assert reason is not None
+    return end.line(reason[1])
+
+
+def _parts(
+    update: re.Match[str], called: list[str], number: int, words: Words | None
+) -> Iterator[Part]:
     kind, step, index = update[1], update[2], int(update[3])
     if step == "start" and kind == "toolcall":
         yield BlockStarted(index, "toolCall", f"call-{number}-{index}", called.pop(0))
     elif step == "start":
         yield BlockStarted(index, "text" if kind == "text" else "thinking")
     elif step == "delta":
-        yield BlockDelta(index, "" if kind == "toolcall" else "word ")
+        text = "" if kind == "toolcall" else "word "
+        yield BlockDelta(index, text if words is None else words.spoken(number, index))
     else:
         yield BlockEnded(index)
 
 
-def _end(parts: list[Part], start: str, end: str) -> None:
+def _end(parts: list[Part], start: str, end: str, words: Words | None, number: int) -> None:
     stop = re.search(r"stop=(\w+)", end)
     assert stop is not None
+    usage = Usage() if words is None else words.usage(number)
     match stop[1]:
         case "aborted":
             assert "stop=aborted" in start or isinstance(parts[-1], Door), "nobody stops this"
         case "error":
             told = _ERROR.search(end)
             text = told[1] if told else ""
-            parts.append(ReplyEnded("error", error=ReplyError(kind_of(None, None, text), text)))
+            if words is not None:
+                text = words.error(number)
+            error = ReplyError(kind_of(None, None, text), text)
+            parts.append(ReplyEnded("error", usage, error))
         case "stop" | "length" | "toolUse" as kind:
-            parts.append(ReplyEnded(kind))
+            parts.append(ReplyEnded(kind, usage))
 
 
 class Playing:
     """Plays an order against a session."""
 
-    def __init__(self, order: Order, host: Host, session: Session) -> None:
+    def __init__(self, order: Order, host: Host, session: Session, speaker: Speaker) -> None:
         self._order = order
+        self._speaker = speaker
+        self._compacted: anyio.Event | None = None
+        """Set when the compaction that was asked for is over; None before one was."""
         self._host = host
         self._session = session
         self._ear = Ear(session.hub)
@@ -181,6 +239,12 @@ class Playing:
     async def _event(self, line: str) -> None:
         name = line.split(maxsplit=1)[0]
         self._seen[name] = self._seen.get(name, 0) + 1
+        if name == "compaction_end" and self._compacted is not None:
+            if "aborted=False" in line and isinstance(self._speaker, RecordedSpeaker):
+                self._speaker.door.opened.set()
+            with anyio.fail_after(WAIT_S):
+                await self._compacted.wait()
+            self._compacted = None
         if name == "tool_execution_end":
             await self._until_told("tool_execution_start")
             self._end_tool(line)
@@ -239,105 +303,51 @@ class Playing:
             case "set_follow_up_mode":
                 configure_queues(session, None, told["mode"])
             case "bash":
-                tasks.start_soon(run_shell, session, told["command"])
-                count = len(self._ear.of(events.ShellPrinted))
-                await self._ear.until(events.ShellPrinted, count + 1)
-                if "sleep" not in told["command"]:
+                if "sleep" in told["command"]:
+                    count = len(self._ear.of(events.ShellPrinted))
+                    tasks.start_soon(run_shell, session, told["command"])
+                    await self._ear.until(events.ShellPrinted, count + 1)
+                else:
+                    is_private = told.get("excludeFromContext", False)
                     with anyio.fail_after(WAIT_S):
-                        while session.shells:
-                            await anyio.lowlevel.checkpoint()
+                        await run_shell(session, told["command"], is_private=is_private)
+            case "set_auto_compaction":
+                configure(session, enabled=told["enabled"])
+            case "compact":
+                await self._compact(tasks, told.get("customInstructions", ""))
             case "abort_bash":
                 await stop_shells(session)
 
+    async def _compact(self, tasks: Any, instructions: str) -> None:
+        """Ask for a compaction, and go on when it is over or its summary is held."""
+        assert isinstance(self._speaker, RecordedSpeaker)
+        speaker, over = self._speaker, anyio.Event()
+        self._compacted = over
+
+        async def ask() -> None:
+            # What is refused or fails is told too.
+            with suppress(Failure):
+                await compact(self._session, self._host.tasks, instructions)
+            over.set()
+
+        is_held = speaker.holds_next
+        tasks.start_soon(ask)
+        if is_held:
+            await self._ear.until_true(lambda: self._session.is_compacting)
+            await speaker.door.until_reached()
+        else:
+            with anyio.fail_after(WAIT_S):
+                await over.wait()
+
     def _prompt(self, text: str, told: dict[str, Any]) -> None:
         match told.get("streamingBehavior"):
-            case None if self._session.run is not None:
-                return
+            case None if self._session.run is not None or self._session.live_pass is not None:
+                with pytest.raises(Busy):
+                    prompt(self._session, self._host.tasks, text)
             case "followUp":
                 prompt(self._session, self._host.tasks, text, when_busy="followUp")
             case "steer":
                 prompt(self._session, self._host.tasks, text, when_busy="steer")
             case _:
-                prompt(self._session, self._host.tasks, text)
-
-
-def line_of(event: Event) -> str | None:
-    """What we tell, in the words of the recordings; None for what they have no word for."""
-    match event:
-        case events.RunStarted():
-            return "agent_start"
-        case events.AttemptEnded(next=following):
-            return f"agent_end willRetry={following == 'retry'}" if following != "queued" else None
-        case events.RunSettled(outcome=outcome):
-            return f"agent_settled aborted={outcome == 'aborted'}"
-        case events.TurnStarted():
-            return "turn_start"
-        case events.TurnEnded(tool_result_entry_ids=results):
-            return f"turn_end toolResults={len(results)}"
-        case events.MessageStarted(role=role):
-            return f"message_start {role}"
-        case events.MessageDelta(block=block):
-            return f"message_update [{block}]"
-        case events.MessageEnded(message=message):
-            more = message.get("stopReason") or (
-                text_of(message) if message["role"] == "user" else ""
-            )
-            return f"message_end {message['role']} {more}".rstrip()
-        case events.ToolStarted(name=name):
-            return f"tool_execution_start {name}"
-        case events.ToolEnded(name=name, is_error=is_error):
-            return f"tool_execution_end {name} isError={is_error}"
-        case events.QueueChanged(steering=steering, follow_up=follow_up):
-            waiting = [[item["text"] for item in queue] for queue in (steering, follow_up)]
-            return f"queue_update {waiting}"
-        case events.RetryScheduled(attempt=attempt, attempts_max=most, delay_ms=delay_ms):
-            return f"auto_retry_start {attempt} {most} {delay_ms}"
-        case events.RetryEnded(attempt=attempt, success=success):
-            return f"auto_retry_end {success} {attempt}"
-        case events.EntryAppended(type="context_edit"):
-            return "entry_appended context_edit"
-        case events.ShellPrinted():
-            return "bash_execution_update"
-    assert type(event) in NOTIFICATION_OF
-    return None
-
-
-def recorded_line(line: str) -> str:
-    """A recorded event line, without what differs from run to run."""
-    name, _, rest = line.partition(" ")
-    match name:
-        case "agent_end":
-            return f"agent_end {rest.split()[-1]}"
-        case "agent_settled":
-            return f"agent_settled aborted={json.loads(rest)['aborted']}"
-        case "turn_end":
-            return f"turn_end {rest.split()[-1]}"
-        case "message_start":
-            return f"message_start {rest.split()[0]}"
-        case "message_update":
-            return f"message_update {rest[rest.index('[') :].split()[0]}"
-        case "message_end":
-            return _recorded_end(rest)
-        case "queue_update":
-            waiting = json.loads(rest)
-            return f"queue_update {[waiting['steering'], waiting['followUp']]}"
-        case "auto_retry_start":
-            told = json.loads(rest)
-            return f"auto_retry_start {told['attempt']} {told['maxAttempts']} {told['delayMs']}"
-        case "auto_retry_end":
-            told = json.loads(rest)
-            return f"auto_retry_end {told['success']} {told['attempt']}"
-        case "entry_appended":
-            return f"entry_appended {json.loads(rest)['entry']['type']}"
-        case "bash_execution_update":
-            return name
-    return line
-
-
-def _recorded_end(rest: str) -> str:
-    role, _, more = rest.partition(" ")
-    if role == "user":
-        told = json.loads(more).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return f"message_end user {told}".rstrip()
-    stop = re.search(r"stop=(\w+)", more)
-    return f"message_end {role} {stop[1]}" if stop else f"message_end {role}"
+                images = told.get("images", ())
+                prompt(self._session, self._host.tasks, text, images)

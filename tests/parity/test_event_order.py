@@ -9,21 +9,25 @@ import anyio
 import pytest
 
 from pi_rpc.core.retrying import RetryPolicy
-from tests.parity.orders import Order, Playing, line_of, read, recorded_line
-from tests.session.living import NO_RETRY, WAIT_S, Speaker, living_host, memory_store, opened
+from tests.parity.differences import DIFFERENCES, Lines
+from tests.parity.lines import line_of, recorded_line
+from tests.parity.orders import RECORDINGS, Order, Playing, read
+from tests.session.living import NO_RETRY, WAIT_S, living_host, memory_store, opened
 
 pytestmark = pytest.mark.anyio
 
 SCENARIOS = (
     *("plain_prompt", "plain_prompt_chat", "plain_prompt_responses", "unicode", "thinking_replay"),
-    *("tools", "tools_chat", "tools_responses", "stop_length", "model_thinking"),
+    *("tools", "tools_chat", "tools_responses", "images", "stop_length", "model_thinking"),
     *("steer_and_follow_up", "steer_modes", "idle_queue", "clear_queue_abort"),
     *("prompt_during_tool", "abort_mid_stream", "abort_tool", "bash_command"),
     *("retry_529_success", "retry_429_header", "retry_exhausted", "retry_off", "retry_abort"),
     *("stream_cut_retry", "provider_error_final"),
+    *("auto_compaction_off", "auto_threshold_compaction", "compact_manual", "compact_errors"),
+    *("compact_after_compact_kept", "split_turn_compaction", "queue_during_compaction"),
+    *("length_recovery", "overflow_recovery", "overflow_chat", "overflow_responses"),
+    *("overflow_in_tool_loop", "overflow_nothing_to_compact"),
 )
-
-Lines = list[str]
 
 
 def one_start_a_run(lines: Lines) -> Lines:
@@ -122,21 +126,36 @@ def _through(ways: tuple[Callable[[Lines], Lines], ...], lines: Lines) -> Lines:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_events_come_in_the_recorded_order(scenario: str, tmp_path: Path) -> None:
     order = read(scenario)
-    speaker = Speaker(*order.replies)
+    speaker = order.speaker()
     retry = NO_RETRY if scenario == "retry_off" else _policy(order)
     tools: Any = order.tools
     async with living_host(memory_store(), tmp_path, speaker, tools, retry=retry) as host:
         session = await opened(host, tmp_path)
-        playing = Playing(order, host, session)
+        if order.compactions is not None:
+            session.chosen.compaction = order.compactions.settings
+        playing = Playing(order, host, session, speaker)
         with anyio.fail_after(WAIT_S):
             told = await playing.play()
         ours = [line for line in map(line_of, told) if line is not None]
-    assert _through(OUR_WAYS, ours) == pis(order)
+    theirs = pis(order)
+    for differently in DIFFERENCES.get(scenario, ()):
+        before, theirs = theirs, differently(theirs)
+        assert theirs != before, f"{differently.__name__} is no difference any more"
+    assert _through(OUR_WAYS, ours) == theirs
+
+
+def test_every_recorded_order_with_a_compaction_is_played_again() -> None:
+    orders = RECORDINGS.glob("*/order.txt")
+    made = {path.parent.name for path in orders if "compaction_start" in path.read_text("utf-8")}
+    assert len(made) > 10 and made <= set(SCENARIOS)
+
+
+RETRIES = ("auto_retry_start", "summarization_retry_scheduled")
 
 
 def _policy(order: Order) -> RetryPolicy:
     for line in order.lines:
-        if isinstance(line, str) and line.startswith("auto_retry_start"):
+        if isinstance(line, str) and line.startswith(RETRIES):
             _, _, most, delay_ms = recorded_line(line).split()
             return RetryPolicy(retries_max=int(most), base_ms=int(delay_ms))
     return RetryPolicy()

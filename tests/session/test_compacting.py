@@ -25,11 +25,14 @@ from pi_rpc.core.summary import notes_of
 from pi_rpc.session.compacting import limits_of, threshold_of
 from pi_rpc.session.condensing import compact, configure, pin_entry, pin_words
 from pi_rpc.session.host import Host
+from pi_rpc.session.navigating import edit_context
 from pi_rpc.session.prompting import abort, prompt, wait_until_settled
 from pi_rpc.session.session import Session
 from pi_rpc.store.memory import BLOCK_ROWS
 from tests.session.living import (
     WAIT_S,
+    BrittleStore,
+    Disk,
     Door,
     Ear,
     HeldTool,
@@ -580,6 +583,55 @@ async def test_pinned_words_outlast_every_compaction(cwd: Path) -> None:
         await ask(host, session, LONG)
         await compact(session, host.tasks)
         assert "4711" not in entries(session, Kind.COMPACTION)[-1]["summary"]
+
+
+@pytest.mark.anyio
+async def test_a_summary_that_cannot_be_stored_is_told_and_the_next_one_stands_alone(
+    cwd: Path,
+) -> None:
+    disk, speaker = Disk(), Speaker(said("a0"), said("a1"), said("LOST"), said("KEPT"))
+    store = BrittleStore(memory_store(), disk)
+    async with living_host(store, cwd, models=speaker) as host:
+        session = await opened(host, cwd)
+        await talk(host, session, 2)
+        configure(session, keep_recent_tokens=50)
+        ear, leaf = Ear(session.hub), session.leaf_id
+        disk.is_full = True
+        with pytest.raises(Outside) as caught:
+            await compact(session, host.tasks)
+        assert caught.value.reason == "disk_full"
+        [ended] = ear.of(CompactionEnded)
+        assert ended.error is not None and ended.error["reason"] == "disk_full"
+        assert session.leaf_id == leaf
+        disk.is_full = False
+        made = await compact(session, host.tasks)
+        [stored] = entries(session, Kind.COMPACTION)
+        assert (stored["id"], stored["parentId"]) == (made.entry_id, leaf)
+        assert "KEPT" in stored["summary"] and "LOST" not in "".join(texts(session))
+
+
+@pytest.mark.anyio
+async def test_an_image_that_is_hidden_leaves_its_words_and_stops_no_compaction(
+    cwd: Path,
+) -> None:
+    image = {"type": "image", "data": "iVBORw0KGgo=" * 1000, "mimeType": "image/png"}
+    speaker = Speaker(said("a0"), said("a1"), said("NOTES"), said("a2"))
+    async with living_host(memory_store(), cwd, models=speaker) as host:
+        session = await opened(host, cwd)
+        prompt(session, host.tasks, "See this.", [image])
+        assert await wait_until_settled(session) == "done"
+        shown = session.tree.heads.id_of(session.leaf_row - 1)
+        assert "iVBOR" in str(speaker.requests[-1])
+        text = {"type": "text", "text": "See this."}
+        await edit_context(session, [shown], {"content": [text]}, pairs=True)
+        assert texts(session) == ["See this.", "a0"]
+        assert image in session.tree.entry(session.tree.row_of(shown)).object["message"]["content"]
+        await ask(host, session, LONG)
+        configure(session, keep_recent_tokens=50)
+        await compact(session, host.tasks)
+        await ask(host, session, "And now?")
+        assert "iVBOR" not in str(speaker.requests[1:])
+        assert "See this." in str(speaker.requests[2])
 
 
 @pytest.mark.anyio

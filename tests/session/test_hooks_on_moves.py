@@ -137,6 +137,35 @@ async def test_a_move_of_the_leaf_can_be_stopped_and_told_of_anew(tmp_path: Path
         assert told.left_count == 3
 
 
+async def test_nobody_is_asked_of_a_move_to_where_the_leaf_is(tmp_path: Path) -> None:
+    async with scene(tmp_path, Speaker(said("one"))) as one:
+        await talked(one, "first")
+        one.guest.take_part("session/before_tree", lambda told: BeforeTreeAnswer(cancel=True))
+        await navigate(one.session, one.session.leaf_id, "here", SummaryWish())
+        assert one.guest.told == [] and one.stored("label") == []
+
+
+async def test_a_summary_of_a_hook_is_used_where_one_was_wished_for_also_of_nothing(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path, Speaker(said("one"))) as one:
+        await talked(one, "first")
+        leaf = one.session.leaf_id
+        answer = BeforeTreeAnswer(summary="what a hook says", instructions="other words")
+        one.guest.take_part("session/before_tree", lambda told: answer)
+        assert (await navigate(one.session, None)).summary == "none"
+        assert one.stored("branch_summary") == []
+        # From before every entry down again: nothing is left behind.
+        moved = await navigate(one.session, leaf, wish=SummaryWish("these words"))
+        [summary] = one.stored("branch_summary")
+        assert (summary["id"], summary["parentId"]) == (moved.summary_id, leaf)
+        assert (summary["fromId"], summary["fromHook"]) == ("root", True)
+        assert summary["summary"].endswith("what a hook says")
+        assert summary["details"]["piRpc"]["instructions"] == "other words"
+        told = [(asked.wants_summary, asked.instructions) for _, asked in one.guest.told]
+        assert told == [(False, ""), (True, "these words")]
+
+
 async def test_a_later_hook_that_says_otherwise_holds_and_that_is_told(tmp_path: Path) -> None:
     async with scene(tmp_path, Speaker(said(LONG), said("two"))) as one:
         await talked(one, LONG, "more")

@@ -1,5 +1,6 @@
 """What came of a branch is told where the conversation goes on, or nothing has changed."""
 
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,8 @@ from pi_rpc.core.entries import Kind
 from pi_rpc.core.errors import Busy, Outside, Refused, Stopped
 from pi_rpc.core.events import RetryEnded, RetryScheduled, RunSettled
 from pi_rpc.core.messages import text_of
+from pi_rpc.core.ports.providers import ModelRequest
+from pi_rpc.core.reply import BlockDelta, BlockEnded, BlockStarted, Piece, ReplyEnded, ReplyStarted
 from pi_rpc.core.retrying import RetryPolicy
 from pi_rpc.core.summary import BRANCH_PREAMBLE
 from pi_rpc.session.condensing import compact, configure
@@ -99,6 +102,46 @@ async def test_a_summary_that_fails_moves_nothing(cwd: Path, bad: dict[str, str]
             await navigate(session, answer(session, 0), "here", SummaryWish())
         assert standing(session) == before
         assert await ask(host, session, "Go on.") == "done"
+
+
+@pytest.mark.anyio
+async def test_without_a_model_nothing_is_summarised_and_nothing_moves(cwd: Path) -> None:
+    async with talking(cwd, replies("a0", "a1")) as (host, session):
+        await talk(host, session, 2)
+        session.chosen.model = None
+        before = standing(session)
+        with pytest.raises(Refused) as caught:
+            await navigate(session, answer(session, 0), "here", SummaryWish())
+        assert caught.value.reason == "no_model"
+        assert standing(session) == before
+        assert (await navigate(session, answer(session, 0))).summary == "none"
+
+
+class Ponderer(Speaker):
+    """Thinks at length before it speaks, and gets no further where its reply is kept short."""
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[Sequence[Piece], None]:
+        yield [ReplyStarted(), BlockStarted(0, "thinking"), BlockDelta(0, "hm " * 20_000)]
+        if request.max_output is not None and request.max_output < 20_000:
+            yield [BlockEnded(0), ReplyEnded("length")]
+            return
+        yield [BlockEnded(0), BlockStarted(1, "text"), BlockDelta(1, "NOTES")]
+        yield [BlockEnded(1), ReplyEnded("stop")]
+
+
+@pytest.mark.anyio
+async def test_a_summary_may_be_as_long_as_a_reply_of_the_model_thinking_included(
+    cwd: Path,
+) -> None:
+    async with living_host(memory_store(), cwd, models=Ponderer()) as host:
+        session = await opened(host, cwd)
+        await talk(host, session, 2)
+        moved = await navigate(session, answer(session, 0), None, SummaryWish())
+        assert moved.summary == "made"
+        [stored] = entries(session, Kind.BRANCH_SUMMARY)
+        assert stored["summary"] == BRANCH_PREAMBLE + "NOTES"
+        configure(session, keep_recent_tokens=0)
+        assert (await compact(session, host.tasks)).summary.startswith("NOTES")
 
 
 @pytest.mark.anyio

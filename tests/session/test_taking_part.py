@@ -306,6 +306,27 @@ async def test_a_request_is_shown_as_far_as_the_registration_wants(tmp_path: Pat
         assert "hidden" not in str(one.entries)
 
 
+async def test_whoever_leaves_nothing_but_a_message_of_their_own_leaves_prompt_and_tools(
+    tmp_path: Path,
+) -> None:
+    speaker = Speaker(said("one"), said("two"))
+    async with scene(tmp_path, speaker, tools_named(HeldTool("touch"))) as one:
+        one.guest.take_part(
+            "request/context",
+            lambda told: ContextAnswer(
+                [ContextChange(shown.entry_id) for shown in told.messages], ["mine"]
+            ),
+        )
+        await run(one, "first")
+        await run(one, "second", 2)
+        for request in speaker.requests:
+            assert [message["role"] for message in request] == ["system", "user"]
+            assert "preamble" in request[0]["sections"]
+            assert [tool["name"] for tool in request[0]["toolsAdded"]] == ["touch"]
+            assert request[1]["content"] == [text_block("mine")]
+        assert problems(one) == []
+
+
 async def test_a_change_that_would_leave_a_result_alone_is_passed_over_whole(
     tmp_path: Path,
 ) -> None:

@@ -222,6 +222,28 @@ def test_many_summaries_are_asked_of_the_cache_at_once(tmp_path: Path) -> None:
     assert few.listing(None) == wanted
 
 
+def test_what_the_cache_says_is_read_on_and_listed_as_without_it(tmp_path: Path) -> None:
+    root, database = tmp_path / "sessions", Database(tmp_path / "cache" / "c.sqlite")
+
+    def fresh(*, cached: bool = True) -> Catalog:
+        return Catalog(root, None, database if cached else None)
+
+    path = fresh().folder(CWD) / "s.jsonl"
+    data = write_session(path, [], head("s"))
+    more = write_session(path.with_name("m"), [said("a1", "user", "first", 3000)])
+    later = write_session(path.with_name("m"), [said("a2", "user", "then", 9000)])
+    grown = [line.split(b"\n", 1)[1] for line in (more, later)]
+    for some in (b"", grown[0], b"", grown[1], b""):
+        data += some
+        path.write_bytes(data)
+        told = fresh().listing(CWD)
+        assert told == fresh(cached=False).listing(CWD)
+        assert told == fresh().listing(CWD)
+    assert (told[0].message_count, told[0].first_message) == (2, "first")
+    path.write_bytes(grown[1])
+    assert fresh().listing(CWD) == fresh(cached=False).listing(CWD) == []
+
+
 def test_a_listing_follows_the_file(catalog: Catalog) -> None:
     path = catalog.folder(CWD) / "s.jsonl"
     data = write_session(path, [said("a1", "user", "first", 1000)], head("s"))

@@ -124,7 +124,7 @@ class StoredSession(Protocol):
         ...
 
 
-class SessionListing(msgspec.Struct, frozen=True):
+class SessionListing(msgspec.Struct, frozen=True, gc=False):
     """A stored session as a picker shows it."""
 
     session_id: str

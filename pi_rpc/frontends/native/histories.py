@@ -39,7 +39,7 @@ class SessionListParams(Params, frozen=True, kw_only=True):
     limit: int = 100
 
 
-class ListedSession(Result, frozen=True, kw_only=True):
+class ListedSession(Result, frozen=True, kw_only=True, gc=False):
     """A stored session as a picker shows it."""
 
     session_id: str
