@@ -18,7 +18,7 @@ from pi_rpc.core.context_messages import (
 from pi_rpc.core.entries import KIND_OF_ROLE, Body, Kind, context_edit
 from pi_rpc.core.errors import Invalid, Refused
 from pi_rpc.core.messages import JsonObject
-from pi_rpc.core.pairing import pairing_of
+from pi_rpc.core.pairing import pairing_of, with_partners
 from pi_rpc.core.policy import OURS
 from pi_rpc.core.projection import Projection, project
 from pi_rpc.core.tree import Tree
@@ -54,7 +54,7 @@ def plan_context_edit(
     planned = set(targets)
     if pairs:
         if replacement is None:
-            planned = _with_partners(projection, planned)
+            planned = _whole_pairs(projection, planned)
         _check_pairs(projection, planned, replacement)
     selected = [row for row in projection.selection.rows if row in planned]
     # A target from before the last compaction says nothing now, but may after a navigation.
@@ -77,22 +77,11 @@ def _check_on_path(tree: Tree, leaf_row: int, targets: list[int]) -> None:
             raise Refused("not_on_path", "the entry is on another branch", entryId=entry_id)
 
 
-def _with_partners(projection: Projection, rows: set[int]) -> set[int]:
+def _whole_pairs(projection: Projection, rows: set[int]) -> set[int]:
     said = projection.pairs()
     pairing = pairing_of(message for _, _, message in said)
-    partners: dict[int, list[int]] = {}
-    for result, asking in pairing.asked_at.items():
-        result_row, asking_row = said[result][1], said[asking][1]
-        partners.setdefault(asking_row, []).append(result_row)
-        partners.setdefault(result_row, []).append(asking_row)
-    found: set[int] = set()
-    rest = list(rows)
-    while rest:
-        row = rest.pop()
-        if row not in found:
-            found.add(row)
-            rest += partners.get(row, ())
-    return found
+    pairs = ((said[result][1], said[asking][1]) for result, asking in pairing.asked_at.items())
+    return with_partners(rows, pairs)
 
 
 def _check_pairs(projection: Projection, planned: set[int], replacement: JsonObject | None) -> None:

@@ -15,7 +15,7 @@ from pi_rpc.core.errors import Invalid
 from pi_rpc.core.hooks import ContextAnswer, ContextMessage, MessageAnswer
 from pi_rpc.core.images import problem_of_content
 from pi_rpc.core.messages import Block, JsonObject, blocks_of, text_block
-from pi_rpc.core.pairing import pairing_of
+from pi_rpc.core.pairing import pairing_of, with_partners
 
 SIGNATURES = frozenset({"thinkingSignature", "textSignature", "thoughtSignature"})
 """Fields of blocks by which a provider knows its own words again."""
@@ -89,7 +89,7 @@ def changed_context(said: Sequence[Said], answer: ContextAnswer, at_ms: int) -> 
     }
     if unknown:
         raise Invalid("bad_change", f"not in the request: {min(unknown)[:64]!r}")
-    left_out = _with_partners(said, {name for name, held in changes.items() if held is None})
+    left_out = _left_out(said, {name for name, held in changes.items() if held is None})
     made: list[Said] = []
     for place, one in enumerate(said):
         if place in left_out:
@@ -114,23 +114,13 @@ def _reworded(one: Said, content: str | list[Block]) -> Said:
     return Said(one.entry_id, changed_message(message, MessageAnswer(content=given)))
 
 
-def _with_partners(said: Sequence[Said], omitted: set[str]) -> set[int]:
+def _left_out(said: Sequence[Said], omitted: set[str]) -> set[int]:
     """The places to leave out: those named, and with a call its results, with a result its call."""
     if not omitted:
         return set()
-    partners: dict[int, set[int]] = {}
-    for result, asking in pairing_of(one.message for one in said).asked_at.items():
-        partners.setdefault(asking, set()).add(result)
-        partners.setdefault(result, set()).add(asking)
-    found: set[int] = set()
-    rest = [
+    named = (
         place
         for place, one in enumerate(said)
         if one.entry_id in omitted and one.message.get("role") != "system"
-    ]
-    while rest:
-        place = rest.pop()
-        if place not in found:
-            found.add(place)
-            rest += partners.get(place, ())
-    return found
+    )
+    return with_partners(named, pairing_of(one.message for one in said).asked_at.items())

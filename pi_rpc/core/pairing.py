@@ -76,3 +76,19 @@ def interrupted_calls(messages: Sequence[JsonObject]) -> list[ToolCall]:
             return []
         return [call for call in tool_calls_of(message) if call.id not in answered]
     return []
+
+
+def with_partners(wanted: Iterable[int], pairs: Iterable[tuple[int, int]]) -> set[int]:
+    """What is wanted, and with each of it whatever some pair joins it to, near or far."""
+    partners: dict[int, list[int]] = {}
+    for one, other in pairs:
+        partners.setdefault(one, []).append(other)
+        partners.setdefault(other, []).append(one)
+    found: set[int] = set()
+    rest = list(wanted)
+    while rest:
+        one = rest.pop()
+        if one not in found:
+            found.add(one)
+            rest += partners.get(one, ())
+    return found

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import Kind
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.moments import finished
 from pi_rpc.core.stats import (
     ROWS_OF_MOMENT,
     Count,
@@ -27,7 +28,6 @@ from tests.core.trees import (
     assistant,
     chain,
     compaction,
-    done,
     edit,
     entry,
     message,
@@ -78,7 +78,7 @@ def taken_in(count: SessionCount, leaf_row: int) -> SessionCount:
 
 
 def totals_of(tree: Tree, rows: Sequence[int]) -> Totals:
-    return done(counting(tree, rows))
+    return finished(counting(tree, rows))
 
 
 def test_every_place_counts_once() -> None:

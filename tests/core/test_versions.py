@@ -6,6 +6,7 @@ from pi_rpc.core.bindings import Bindings
 from pi_rpc.core.entries import Body, cursor, entry_object, note_taken
 from pi_rpc.core.events import Environment, ScopeVerdict
 from pi_rpc.core.messages import JsonObject
+from pi_rpc.core.moments import finished
 from pi_rpc.core.tree import ROOT, Tree
 from pi_rpc.core.versions import (
     EFFECTS_TOLD_MAX,
@@ -21,7 +22,7 @@ from pi_rpc.core.versions import (
     verdict,
 )
 from tests.core.test_tree import below
-from tests.core.trees import Growing, assistant, chain, done, message, tree_of, user
+from tests.core.trees import Growing, assistant, chain, message, tree_of, user
 
 
 def ran(entry_id: str, tool: str) -> JsonObject:
@@ -162,7 +163,7 @@ def test_calls_without_a_result_count_on_both_ways() -> None:
     tree = interrupted()
     assert effects_between(tree, 1, 0) == effects_between(tree, 0, 1) == CUT_SHORT
     assert verdict(tree, FilesAt(0), 1).status == "unknown"
-    left = done(abandoned_calls(tree, Bindings(tree), 1, 0))
+    left = finished(abandoned_calls(tree, Bindings(tree), 1, 0))
     assert list(left.values()) == [effect | {"seen": False} for effect in CUT_SHORT]
     outside, told = outside_verdict(tree, Bindings(tree), 0, left)
     assert (outside, told) == (ScopeVerdict("unknown", "unseen_calls"), CUT_SHORT)
@@ -219,4 +220,4 @@ def test_a_long_way_is_looked_at_a_moment_at_a_time_and_no_call_on_it_is_missed(
     tree = tree_of(chain(*steps))
     work = abandoned_calls(tree, Bindings(tree), rows - 1, 3)
     assert next(work) is None
-    assert [one["entryId"] for one in done(work).values()] == [f"{rows // 2:08x}", f"{7:08x}"]
+    assert [one["entryId"] for one in finished(work).values()] == [f"{rows // 2:08x}", f"{7:08x}"]

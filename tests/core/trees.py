@@ -1,8 +1,7 @@
 """Trees for tests: from stored objects, held in memory."""
 
-from collections.abc import Generator
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from pi_rpc.core.codec import encode
 from pi_rpc.core.entries import kind_of
@@ -12,8 +11,6 @@ from pi_rpc.core.tree import ROOT, Tree
 
 TIME = "2026-01-02T03:04:05.678Z"
 TIME_MS = 1767323045678
-
-_Result = TypeVar("_Result")
 
 
 class Growing:
@@ -99,12 +96,3 @@ def edit(entry_id: str, target: str, replacement: Any) -> JsonObject:
     """A context edit; text stands for a replacement with that content."""
     said = {"content": replacement} if isinstance(replacement, str | list) else replacement
     return entry("context_edit", entry_id, targetId=target, replacement=said)
-
-
-def done(work: Generator[None, None, _Result]) -> _Result:
-    """What comes of work that is done a moment at a time."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return cast(_Result, end.value)
